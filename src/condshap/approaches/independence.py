@@ -1,0 +1,52 @@
+"""Unknown features drawn from the training rows, as if they did not depend on the known ones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from condshap.approaches.base import ALL_KINDS, Donors
+from condshap.coalitions import CoalitionPlan
+from condshap.numerics.subsets import random_subsets
+from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import derive_seed, stream_words
+from condshap.types import Masks, RowKeys, Rows
+
+
+class Independence(BaseEstimator):  # type: ignore[misc]
+    """Marginal distribution of the unknown features: ``n_samples`` training rows, or all of them.
+
+    Draws are without replacement, so with as many samples as training rows nothing is random. Missing values of donors
+    are used as they are, so the model must accept them.
+
+    Notes
+    -----
+    Appendix A of the paper. This is what most software computes; for dependent features it answers another question.
+    """
+
+    name: ClassVar[str] = "independence"
+    supports: ClassVar[frozenset[Kind]] = ALL_KINDS
+    handles_missing: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
+    default_samples: ClassVar[int | None] = 128
+
+    def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
+        """Keep the training rows (N, M)."""
+        self.rows_ = X
+        return self
+
+    def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Donors:
+        """Choose min(n_samples, N) donors for every coalition and row."""
+        n_train = len(self.rows_)
+        shape = (len(masks), len(X))
+        if n_samples >= n_train:
+            everyone = np.broadcast_to(np.arange(n_train), (*shape, n_train))
+            return Donors(everyone, self.rows_, error_factor=0.0, may_repeat=False)
+        words = stream_words(seed, self.name, masks, keys)
+        indices = random_subsets(words, n_samples, n_train, derive_seed(seed, self.name))
+        return Donors(indices, self.rows_, error_factor=1 - n_samples / n_train, may_repeat=False)
+
+
+APPROACH = Independence

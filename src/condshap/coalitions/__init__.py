@@ -1,0 +1,35 @@
+"""Players, budget -> coalition plan."""
+
+from __future__ import annotations
+
+from condshap.coalitions.exact import all_coalitions
+from condshap.coalitions.plan import CoalitionPlan
+from condshap.coalitions.players import Players
+from condshap.coalitions.sampled import sample_coalitions
+from condshap.exceptions import CoalitionError
+
+__all__ = ["CoalitionPlan", "Players", "all_coalitions", "make_plan", "sample_coalitions"]
+
+DEFAULT_EXACT_PLAYERS = 10
+DEFAULT_SAMPLED = 1000
+
+
+def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> CoalitionPlan:
+    """All coalitions when they are wanted or few enough, a sample of them otherwise.
+
+    Parameters
+    ----------
+    n_players : P
+    n_coalitions : how many, the empty and the grand one included; None takes all up to 2^10, beyond that 1000.
+    """
+    if n_coalitions is None:
+        n_coalitions = 2**n_players if n_players <= DEFAULT_EXACT_PLAYERS else DEFAULT_SAMPLED
+        n_coalitions = max(n_coalitions, n_players + 1)
+    if n_coalitions < n_players + 1:
+        raise CoalitionError(
+            f"n_coalitions must be at least {n_players + 1}, one more than the {n_players} players, got {n_coalitions}. "
+            "Fewer cannot tell the players apart; use groups to have fewer players."
+        )
+    if n_coalitions >= 2**n_players:
+        return all_coalitions(n_players)
+    return sample_coalitions(n_players, n_coalitions, seed=seed)

@@ -1,0 +1,125 @@
+"""Players, budget -> coalition plan: which v(S) are needed, and with which weights they are solved."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from condshap.exceptions import CoalitionError
+from condshap.numerics.shapley import can_separate
+from condshap.types import Floats, Indices, Masks
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoalitionPlan:
+    """Coalitions of P players, in the order in which v(S) is stored and solved.
+
+    Attributes
+    ----------
+    masks : (C, P) bool
+        True = in S. The empty coalition first, the grand coalition last, by size, then lexicographic.
+    weights : (C,)
+        Regression weights, positive for interior coalitions and 0 for the two trivial ones, which are met exactly.
+        With all coalitions they are the Shapley kernel weights.
+    inclusion : (C,)
+        Probability that the coalition came into the plan; 1 where nothing was left to chance.
+    is_exact : bool
+        All 2^P coalitions are there, so the Shapley formula (eq. 1 of the paper) can be used.
+    n_repaired : int
+        Coalitions added because the sample alone could not tell some players apart.
+    """
+
+    masks: Masks
+    weights: Floats
+    inclusion: Floats
+    is_exact: bool
+    n_repaired: int = 0
+
+    @classmethod
+    def given(cls, masks: Masks, weights: Floats) -> CoalitionPlan:
+        """Use these interior coalitions (C, P) with these regression weights (C,), on any scale.
+
+        Duplicates are summed; the empty and the grand coalition are added.
+
+        >>> CoalitionPlan.given([[True, False], [True, False], [False, True]], [1, 2, 3]).weights.tolist()
+        [0.0, 0.5, 0.5, 0.0]
+        """
+        masks, weights = np.asarray(masks), np.asarray(weights, dtype=np.float64)
+        _check_given(masks, weights)
+        unique, inverse = np.unique(masks.astype(bool), axis=0, return_inverse=True)
+        summed = np.bincount(inverse.ravel(), weights=weights).astype(np.float64)
+        if not can_separate(unique, summed):
+            raise CoalitionError(
+                f"coalitions must be able to tell all {masks.shape[1]} players apart, but these {len(unique)} different "
+                "ones cannot: some players always appear together. Add coalitions."
+            )
+        return assemble(unique, summed / summed.sum(), np.ones(len(unique)))
+
+    @property
+    def n_players(self) -> int:
+        """Number of players P."""
+        return int(self.masks.shape[1])
+
+    @property
+    def sizes(self) -> Indices:
+        """Number of players in each coalition, shape (C,)."""
+        return np.asarray(self.masks.sum(axis=1))
+
+    @property
+    def interior(self) -> slice:
+        """Positions of all coalitions but the empty and the grand one."""
+        return slice(1, len(self.masks) - 1)
+
+    def mask_distribution(self) -> tuple[Masks, Floats]:
+        """Interior coalitions and the probabilities with which v(S) needs them, proportional to their weights."""
+        weights = self.weights[self.interior]
+        return self.masks[self.interior], weights / weights.sum() if len(weights) else weights
+
+    def pairs(self) -> list[Indices]:
+        """Positions of interior coalitions, each with its complement if that is in the plan too."""
+        found: defaultdict[bytes, list[int]] = defaultdict(list)
+        flipped = np.where(self.masks[:, :1], ~self.masks, self.masks)  # one name for a coalition and its complement
+        for position, name in enumerate(np.packbits(flipped, axis=1)):
+            found[name.tobytes()].append(position)
+        del found[np.packbits(flipped[0]).tobytes()]
+        return [np.array(positions) for positions in found.values()]
+
+
+def assemble(
+    masks: Masks, weights: Floats, inclusion: Floats, *, is_exact: bool = False, n_repaired: int = 0
+) -> CoalitionPlan:
+    """Order interior coalitions by size, then lexicographic, and put the trivial ones around them."""
+    order = coalition_order(masks)
+    n_players = masks.shape[1]
+    trivial = np.zeros((1, n_players), dtype=bool)
+    return CoalitionPlan(
+        masks=np.concatenate([trivial, masks[order], ~trivial]),
+        weights=np.concatenate([[0.0], weights[order], [0.0]]),
+        inclusion=np.concatenate([[1.0], inclusion[order], [1.0]]),
+        is_exact=is_exact,
+        n_repaired=n_repaired,
+    )
+
+
+def coalition_order(masks: Masks) -> Indices:
+    """Positions that sort coalitions by size, then by their list of members."""
+    return np.lexsort((*(~masks.T[::-1]), masks.sum(axis=1)))
+
+
+def _check_given(masks: Masks, weights: Floats) -> None:
+    if masks.ndim != 2 or not np.isin(masks, (0, 1)).all():
+        raise CoalitionError(f"coalitions must be a (C, players) table of True and False, got shape {masks.shape}.")
+    if weights.shape != (len(masks),) or not np.isfinite(weights).all() or (weights <= 0).any():
+        raise CoalitionError(
+            f"weights must be {len(masks)} positive finite numbers, one per coalition, got shape {weights.shape}. "
+            "Leave out coalitions of weight zero."
+        )
+    sizes = masks.astype(bool).sum(axis=1)
+    trivial = np.flatnonzero((sizes == 0) | (sizes == masks.shape[1]))
+    if len(trivial):
+        raise CoalitionError(
+            f"coalitions must be interior, but rows {trivial.tolist()[:5]} hold no player or all of them. Leave these "
+            "out: the empty and the grand coalition are added and met exactly."
+        )

@@ -1,0 +1,400 @@
+"""Model, training rows, rows -> explanation: the only file that knows the whole order."""
+
+from __future__ import annotations
+
+import copy
+import platform
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+
+from condshap.approaches import find_approach
+from condshap.approaches.base import Approach, ConditionalSampler, check_missing, check_supported, is_sampler
+from condshap.coalitions import CoalitionPlan, Players, make_plan
+from condshap.exceptions import ApproachError, CoalitionError, NotFittedError, OptionError, SchemaError
+from condshap.explanation import Explanation, Provenance
+from condshap.options import check_choice, check_integer, check_jobs, parse_memory
+from condshap.precision import Pilot, allocate_samples, measure_error_factors
+from condshap.predict import Predictor
+from condshap.schema import FeatureSchema
+from condshap.solvers import ShapleyValues, solve_shapley
+from condshap.types import Floats, Indices, Model, Outputs, Rows, Table, Values
+from condshap.values import Moments, Settings, ValueTable, estimate_values
+
+
+class Explainer(BaseEstimator):  # type: ignore[misc]
+    """Explain single predictions of any model by conditional Shapley values.
+
+    Parameters
+    ----------
+    model : scikit-learn estimator, XGBoost or LightGBM model, torch module, or a function of a table
+        Classifiers are explained through their probabilities, one output per class.
+    approach : str or object
+        How to model the features given some of them; see `available_approaches`. Any object with the methods of
+        `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` will do.
+    n_samples : int, optional
+        Samples per row and coalition. By default each approach chooses: drawing ones by coalition size.
+    n_coalitions : int, optional
+        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000.
+    coalitions : CoalitionPlan, optional
+        Coalitions and weights of your own, see `CoalitionPlan.given`.
+    groups : mapping of name to columns, optional
+        Groups of features as players; they must partition the features.
+    base_value : float, or one per output, optional
+        v of the empty coalition; by default the mean prediction over the training rows.
+    output : str or int, optional
+        Explain one output only, by name or position.
+    seed : int
+        One seed, one answer: whatever the blocks, jobs, bars and other rows.
+    n_jobs : int
+        joblib workers; the backend can be chosen with ``joblib.parallel_config``.
+    device : "auto", "cpu" or "cuda"
+        Where networks run, for approaches that have them.
+    memory_budget : str or int
+        Bound on what the computation holds beyond its inputs and the value table.
+    progress : "auto", True or False
+        A bar on a terminal or notebook, always, or never.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> explainer = Explainer(lambda x: x @ [1.0, 2.0, 3.0], approach="gaussian").fit(X)
+    >>> explainer.explain(X[:2]).values.shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        approach: str | Approach,
+        n_samples: int | None = None,
+        n_coalitions: int | None = None,
+        coalitions: CoalitionPlan | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        base_value: float | Sequence[float] | None = None,
+        output: str | int | None = None,
+        seed: int = 0,
+        n_jobs: int = 1,
+        device: str = "auto",
+        memory_budget: str | int = "1GiB",
+        progress: str | bool = "auto",
+    ) -> None:
+        self.model = model
+        self.approach = approach
+        self.n_samples = n_samples
+        self.n_coalitions = n_coalitions
+        self.coalitions = coalitions
+        self.groups = groups
+        self.base_value = base_value
+        self.output = output
+        self.seed = seed
+        self.n_jobs = n_jobs
+        self.device = device
+        self.memory_budget = memory_budget
+        self.progress = progress
+
+    def __sklearn_clone__(self) -> Explainer:
+        """Unfitted copy that keeps the fitted model: cloning that as well would leave nothing to explain."""
+        return type(self)(**self.get_params(deep=False))
+
+    def fit(self, X: Table, *, categorical: Iterable[str | int] = ()) -> Explainer:
+        """Learn the features' distribution from training rows (N, M).
+
+        Parameters
+        ----------
+        X : table, of the type and with the columns that the model was trained with
+        categorical : columns that hold levels although their dtype is numeric
+        """
+        start = time.perf_counter()
+        self._check_options()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self._fit(X, categorical)
+        self.warnings_ = tuple(str(w.message) for w in caught)
+        for w in caught:
+            warnings.warn(w.message, w.category, stacklevel=2)
+        self.seconds_ = time.perf_counter() - start
+        return self
+
+    def _fit(self, X: Table, categorical: Iterable[str | int]) -> None:
+        self.schema_ = FeatureSchema.learn(X, categorical)
+        rows = self.schema_.encode(X)
+        if len(rows) < 2:
+            raise SchemaError(
+                f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
+            )
+        self.players_ = Players.of(self.schema_.names, self.groups)
+        self.plan_ = self._make_plan()
+        self.masks_ = self.players_.feature_masks(self.plan_.masks)
+        feature_plan = replace(self.plan_, masks=self.masks_)
+        approach = _new_approach(self.approach)
+        check_supported(approach, self.schema_)
+        check_missing(approach, rows, self.schema_, what="training rows")
+        self.predictor_ = Predictor.of(self.model, self.schema_, rows, self.output)
+        needs_predictions = self.base_value is None or not is_sampler(approach)
+        predictions = self._predict(rows) if needs_predictions else None
+        self.base_value_ = self._base_value(predictions)
+        self.n_samples_ = self._samples(approach, len(rows))
+        if is_sampler(approach):
+            self.approach_: Approach = approach.fit(rows, self.schema_, plan=feature_plan, seed=self.seed)
+        else:
+            assert predictions is not None
+            self.approach_ = approach.fit(rows, predictions, self.schema_, plan=feature_plan, seed=self.seed)
+        self.error_factors_ = self._error_factors(rows)
+
+    def explain(self, X: Table) -> Explanation:
+        """Explain rows (R, M): their conditional Shapley values, with standard errors."""
+        if not hasattr(self, "error_factors_"):
+            raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
+        start = time.perf_counter()
+        rows = self.schema_.encode(X)
+        check_missing(self.approach_, rows, self.schema_, what="rows to explain")
+        predictions = self._predict(rows)
+        moments = estimate_values(
+            self.approach_,
+            self.predictor_,
+            rows,
+            self.masks_[self.plan_.interior],
+            self.n_samples_[self.plan_.interior],
+            seed=self.seed,
+            settings=self._settings(),
+        )
+        values, variances = self._complete(moments, predictions)
+        solved = solve_shapley(values, variances, self.plan_)
+        n_evaluations = moments.n_evaluations + len(rows)
+        table = ValueTable(self.plan_.masks, values, np.sqrt(variances), n_evaluations)
+        return self._explanation(X, predictions, table, solved, time.perf_counter() - start)
+
+    __call__ = explain
+
+    def _check_options(self) -> None:
+        check_integer("seed", self.seed, least=0)
+        check_jobs(self.n_jobs)
+        parse_memory(self.memory_budget)
+        check_choice("device", self.device, ("auto", "cpu", "cuda"))
+        check_choice("progress", self.progress, ("auto", True, False))
+        if self.n_samples is not None:
+            check_integer("n_samples", self.n_samples, least=1)
+        if self.n_coalitions is not None:
+            check_integer("n_coalitions", self.n_coalitions, least=1)
+        if self.coalitions is not None and not isinstance(self.coalitions, CoalitionPlan):
+            raise OptionError(f"coalitions must be a CoalitionPlan, got {type(self.coalitions).__name__}.")
+        if self.coalitions is not None and self.n_coalitions is not None:
+            raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
+
+    def _make_plan(self) -> CoalitionPlan:
+        n_players = len(self.players_)
+        if self.coalitions is None:
+            return make_plan(n_players, self.n_coalitions, seed=self.seed)
+        if self.coalitions.n_players != n_players:
+            raise CoalitionError(
+                f"coalitions must be over the {n_players} players, got coalitions of {self.coalitions.n_players}."
+            )
+        return self.coalitions
+
+    def _settings(self) -> Settings:
+        progress = None if self.progress == "auto" else bool(self.progress)
+        return Settings(parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress)
+
+    def _predict(self, rows: Rows) -> Outputs:
+        """Predict in batches that fit the memory budget."""
+        at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
+        parts = [self.predictor_(rows[i : i + at_once]) for i in range(0, len(rows), at_once)]
+        return np.concatenate(parts)
+
+    def _base_value(self, predictions: Outputs | None) -> Floats:
+        n_outputs = len(self.predictor_.output_names)
+        if self.base_value is None:
+            assert predictions is not None
+            return np.asarray(predictions.mean(axis=0))
+        given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
+        if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():
+            raise OptionError(
+                f"base_value must be one finite number, or {n_outputs}, one per output, got {self.base_value!r}."
+            )
+        return np.broadcast_to(given, (n_outputs,)).copy()
+
+    def _samples(self, approach: Approach, n_train: int) -> Indices:
+        """Samples per coalition, shape (C,)."""
+        n_coalitions = len(self.plan_.masks)
+        if not is_sampler(approach):
+            if self.n_samples is not None:
+                raise OptionError(
+                    f"approach '{approach.name}' uses no samples, so n_samples must be None, got {self.n_samples}."
+                )
+            return np.zeros(n_coalitions, dtype=np.intp)
+        default = getattr(approach, "default_samples", None)
+        if self.n_samples is None and default is None:
+            return allocate_samples(self.plan_)
+        wanted = self.n_samples if self.n_samples is not None else min(n_train, int(default or n_train))
+        return np.full(n_coalitions, wanted, dtype=np.intp)
+
+    def _error_factors(self, rows: Rows) -> Floats:
+        """Variance of v(S) over the variance of independent draws, (C, O); NaN where the samples tell it themselves."""
+        if not is_sampler(self.approach_) or not _has_unknown_error(self.approach_, rows, self):
+            return np.full((len(self.plan_.masks), len(self.predictor_.output_names)), np.nan)
+        pilot = Pilot(self.approach_, self.predictor_, rows, self.seed)
+        return measure_error_factors(pilot, self.plan_, self.masks_, self.n_samples_)
+
+    def _complete(self, moments: Moments, predictions: Outputs) -> tuple[Values, Values]:
+        """v(S) and its variance for all coalitions: the empty and the grand one are known exactly."""
+        n_rows, n_outputs = predictions.shape
+        values = np.empty((len(self.plan_.masks), n_rows, n_outputs))
+        variances = np.zeros_like(values)
+        values[0], values[-1] = self.base_value_, predictions
+        values[self.plan_.interior] = moments.means
+        told = moments.error_factor[:, None]
+        factor = np.where(np.isnan(told), self.error_factors_[self.plan_.interior], told)
+        variances[self.plan_.interior] = moments.variances * factor[:, None, :]
+        return values, variances
+
+    def _explanation(
+        self, X: Table, predictions: Outputs, table: ValueTable, solved: ShapleyValues, seconds: float
+    ) -> Explanation:
+        squeeze = len(self.predictor_.output_names) == 1
+
+        def shaped(array: Floats) -> Floats:
+            return array[..., 0] if squeeze else array
+
+        return Explanation(
+            values=shaped(solved.values),
+            base_values=shaped(np.broadcast_to(self.base_value_, predictions.shape).copy()),
+            predictions=shaped(predictions),
+            std_errors=shaped(solved.std_errors),
+            value_table=ValueTable(
+                table.coalitions, shaped(table.values), shaped(table.std_errors), table.n_evaluations
+            ),
+            data=X,
+            feature_names=self.schema_.names,
+            player_names=self.players_.names,
+            output_names=self.predictor_.output_names,
+            membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in self.players_.membership),
+            provenance=self._provenance(seconds),
+        )
+
+    def _provenance(self, seconds: float) -> Provenance:
+        options = self.approach_.get_params() if hasattr(self.approach_, "get_params") else {}
+        return Provenance(
+            approach=self.approach_.name,
+            options={key: _plain(value) for key, value in options.items()},
+            seed=int(self.seed),
+            n_samples=tuple(int(k) for k in np.unique(self.n_samples_[self.plan_.interior])),
+            n_coalitions=len(self.plan_.masks),
+            is_exact=self.plan_.is_exact,
+            n_repaired=self.plan_.n_repaired,
+            base_value_from="mean prediction" if self.base_value is None else "given",
+            seconds={"fit": self.seconds_, "explain": seconds},
+            versions=_versions(),
+            warnings=self.warnings_,
+        )
+
+
+def _plain(value: Any) -> Any:
+    """An option as JSON can hold it."""
+    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
+
+
+def _versions() -> dict[str, str]:
+    packages = ("condshap", "numpy", "scipy", "pandas", "scikit-learn")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _new_approach(approach: str | Approach) -> Approach:
+    """Unfitted approach of the explainer's own, so that fitting never changes the user's object."""
+    if isinstance(approach, str):
+        return find_approach(approach)()  # type: ignore[no-any-return]
+    is_object = not isinstance(approach, type) and hasattr(approach, "fit")
+    if not is_object or not (hasattr(approach, "sample") or hasattr(approach, "estimate")):
+        raise ApproachError(
+            f"approach must be a name or an object with fit and sample (or estimate), got {approach!r}. "
+            "condshap.available_approaches() lists the names."
+        )
+    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)
+
+
+def _has_unknown_error(approach: ConditionalSampler, rows: Rows, explainer: Explainer) -> bool:
+    """Try one small sample to see whether the approach leaves its error to be measured."""
+    interior = explainer.plan_.interior
+    masks, n_samples = explainer.masks_[interior][:1], explainer.n_samples_[interior][:1]
+    if len(masks) == 0:
+        return False
+    keys = np.zeros(1, dtype=np.uint64)
+    return approach.sample(rows[:1], masks, int(n_samples[0]), keys=keys, seed=0).error_factor is None
+
+
+def explain(
+    model: Model,
+    X_train: Table,
+    X: Table,
+    *,
+    approach: str | Approach,
+    categorical: Iterable[str | int] = (),
+    n_samples: int | None = None,
+    n_coalitions: int | None = None,
+    coalitions: CoalitionPlan | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    base_value: float | Sequence[float] | None = None,
+    output: str | int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    device: str = "auto",
+    memory_budget: str | int = "1GiB",
+    progress: str | bool = "auto",
+) -> Explanation:
+    """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
+    explainer = Explainer(
+        model,
+        approach=approach,
+        n_samples=n_samples,
+        n_coalitions=n_coalitions,
+        coalitions=coalitions,
+        groups=groups,
+        base_value=base_value,
+        output=output,
+        seed=seed,
+        n_jobs=n_jobs,
+        device=device,
+        memory_budget=memory_budget,
+        progress=progress,
+    )
+    return explainer.fit(X_train, categorical=categorical).explain(X)
+
+
+def compare(
+    model: Model,
+    X_train: Table,
+    X: Table,
+    *,
+    approaches: Sequence[str | Approach],
+    level: float = 0.95,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare approaches by MSEv (EC3 of the paper, Section 4.1) on the same rows; smaller is better.
+
+    Parameters
+    ----------
+    approaches : names or objects
+    level : of the confidence interval over rows
+    options : any option of `explain` but ``approach``
+
+    Returns
+    -------
+    One line per approach: approach, msev, msev_se, low, high, seconds.
+    """
+    lines = []
+    for approach in approaches:
+        explanation = explain(model, X_train, X, approach=approach, **options)
+        msev = explanation.msev
+        seconds = sum(explanation.provenance.seconds.values())
+        line = (explanation.provenance.approach, float(msev), msev.total_std_error(), *msev.interval(level), seconds)
+        lines.append(line)
+    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds"])

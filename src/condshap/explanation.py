@@ -1,0 +1,155 @@
+"""Arrays -> explanation: what a user holds in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from condshap.evaluation import MSEv, mean_squared_error
+from condshap.tables import Column, read_columns, take_rows, to_pandas
+from condshap.types import Floats, Table
+from condshap.values import ValueTable
+
+if TYPE_CHECKING:
+    import shap
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How an explanation came about: enough to make it again."""
+
+    approach: str
+    options: dict[str, Any]
+    seed: int
+    n_samples: tuple[int, ...]
+    n_coalitions: int
+    is_exact: bool
+    n_repaired: int
+    base_value_from: str
+    seconds: dict[str, float]
+    versions: dict[str, str]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Conditional Shapley values of R rows and P players, with their uncertainty.
+
+    Attributes
+    ----------
+    values : (R, P), or (R, P, O) when the model has several outputs
+    base_values : (R,) or (R, O), v of the empty coalition
+    predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
+    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
+    value_table : v(S) for all coalitions used
+    data : the explained rows as given
+    feature_names, player_names, output_names : names; players are features or groups of them
+    membership : for every player the positions of its features
+    provenance : versions, seed, approach and its options, timings, repairs, warnings
+    """
+
+    values: Floats
+    base_values: Floats
+    predictions: Floats
+    std_errors: Floats
+    value_table: ValueTable
+    data: Table
+    feature_names: tuple[str, ...]
+    player_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    membership: tuple[tuple[int, ...], ...]
+    provenance: Provenance
+
+    @property
+    def msev(self) -> MSEv:
+        """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance."""
+        table = self.value_table
+        return mean_squared_error(self.predictions, table.values[1:-1], table.std_errors[1:-1])
+
+    def __len__(self) -> int:
+        """Return the number of explained rows R."""
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        """Say what was explained, in one line."""
+        outputs = f" x {len(self.output_names)} outputs" if self.values.ndim == 3 else ""
+        kind = "all" if self.provenance.is_exact else "sampled"
+        return (
+            f"Explanation({len(self)} rows x {len(self.player_names)} players{outputs}, "
+            f"approach={self.provenance.approach!r}, {self.provenance.n_coalitions} coalitions ({kind}))"
+        )
+
+    def __getitem__(self, rows: int | slice | list[int] | np.ndarray[Any, Any]) -> Explanation:
+        """Explanation of some of the rows; a single position gives an explanation of one row."""
+        chosen = np.arange(len(self))[rows]
+        chosen = np.atleast_1d(chosen)
+        table = self.value_table
+        return replace(
+            self,
+            values=self.values[chosen],
+            base_values=self.base_values[chosen],
+            predictions=self.predictions[chosen],
+            std_errors=self.std_errors[chosen],
+            value_table=replace(table, values=table.values[:, chosen], std_errors=table.std_errors[:, chosen]),
+            data=take_rows(self.data, chosen),
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per row (and output): base value, the players' Shapley values, prediction."""
+        n_rows, n_players = self.values.shape[:2]
+        values = self.values.reshape(n_rows, n_players, -1).swapaxes(1, 2).reshape(-1, n_players)
+        columns = list(self.player_names)
+        base, prediction = (_free_name(name, columns) for name in ("base_value", "prediction"))
+        frame = pd.DataFrame(values, columns=columns)
+        frame.insert(0, base, self.base_values.ravel())
+        frame[prediction] = self.predictions.ravel()
+        labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
+        if self.values.ndim == 2:
+            frame.index = labels
+        else:
+            frame.index = pd.MultiIndex.from_product([labels, self.output_names], names=[labels.name, "output"])
+        return frame
+
+    def to_shap(self) -> shap.Explanation:
+        """The same as a `shap.Explanation`, for shap's plots; needs the package shap."""
+        import shap
+
+        data = display = None
+        if len(self.player_names) == len(self.feature_names):
+            frame = to_pandas(self.data)
+            display = frame.to_numpy(dtype=object)
+            data = np.column_stack([_for_colour(column) for column in read_columns(frame)])
+        several = self.values.ndim == 3
+        return shap.Explanation(
+            values=self.values,
+            base_values=self.base_values,
+            data=data,
+            display_data=display,
+            feature_names=list(self.player_names),
+            output_names=list(self.output_names) if several else None,
+            error_std=self.std_errors,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
+        from condshap.storage import save_explanation
+
+        save_explanation(self, Path(path))
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _for_colour(column: Column) -> Floats:
+    """Numbers as they are, labels by the order of their levels, for plots that colour by value."""
+    if column.numbers is not None:
+        return column.numbers
+    labels = pd.Categorical(list(column.labels if column.labels is not None else ()), categories=column.declared)
+    return np.where(labels.codes < 0, np.nan, labels.codes.astype(np.float64))

@@ -1,0 +1,114 @@
+"""Conditional draws from a multivariate normal distribution, for many coalitions and rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from condshap.numerics.nets import normal_nets, power_of_two_at_least
+from condshap.seeding import derive_seed, stream_words
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+
+_EIGENVALUE_FLOOR = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class NormalModel:
+    """Mean (M,), scale (M,) and correlation (M, M) of a normal distribution; a scale of 0 is a constant feature."""
+
+    mean: Floats
+    scale: Floats
+    correlation: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """What x_unknown is given x_known, in units of mean and scale: z_u | z_k ~ N(coefficients z_k, factor factor')."""
+
+    known: Indices
+    unknown: Indices
+    coefficients: Floats
+    factor: Floats
+
+
+def condition(correlation: Floats, mask: Masks) -> Conditional:
+    """Condition a standardised normal distribution on the features in `mask` (M,)."""
+    known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
+    across = correlation[np.ix_(unknown, known)]
+    coefficients = np.linalg.solve(correlation[np.ix_(known, known)], across.T).T if len(known) else across
+    covariance = correlation[np.ix_(unknown, unknown)] - coefficients @ across.T
+    return Conditional(
+        known, unknown, np.asarray(coefficients, dtype=np.float64), lower_factor((covariance + covariance.T) / 2)
+    )
+
+
+def lower_factor(covariance: Floats) -> Floats:
+    """Cholesky factor, or a symmetric root where rounding has made the matrix slightly indefinite."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def draw_conditional(
+    model: NormalModel, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, stage: str
+) -> Floats:
+    """Draw the unknown features given the known ones by randomised quasi-Monte Carlo.
+
+    Parameters
+    ----------
+    X : (R, M) rows
+    masks : (C, M) coalitions, True = known
+    n_samples : K
+    keys : (R,) names of the rows' random streams
+
+    Returns
+    -------
+    (C, R, K, M), known columns unchanged
+    """
+    n_rows, n_features = X.shape
+    pool = normal_nets(power_of_two_at_least(n_samples), n_features, derive_seed(seed, stage))
+    nets = (stream_words(seed, stage, masks, keys) % np.uint64(len(pool))).astype(np.intp)
+    out = np.empty((len(masks), n_rows, n_samples, n_features))
+    divisor = np.where(model.scale > 0, model.scale, 1.0)
+    Z = (X - model.mean) / divisor
+    for c, mask in enumerate(masks):
+        given = condition(model.correlation, mask)
+        n_unknown = len(given.unknown)
+        transform = np.zeros((n_unknown, n_features))
+        transform[:, given.unknown] = given.factor.T * model.scale[given.unknown]
+        centre = X.copy()
+        predicted = Z[:, given.known] @ given.coefficients.T
+        centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
+        normals = pool[:, :n_samples, :n_unknown][nets[c]].reshape(-1, n_unknown)
+        np.matmul(normals, transform, out=out[c].reshape(-1, n_features))
+        out[c] += centre[:, None, :]
+    return out
+
+
+def floor_eigenvalues(correlation: Floats) -> tuple[Floats, float]:
+    """Shrink a correlation matrix towards the identity just enough to be safely invertible.
+
+    Returns the matrix and the share of the identity in it, 0 where nothing was needed.
+    """
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    if smallest >= _EIGENVALUE_FLOOR:
+        return correlation, 0.0
+    share = (_EIGENVALUE_FLOOR - smallest) / (1.0 - smallest)
+    return (1 - share) * correlation + share * np.eye(len(correlation)), share
+
+
+def correlation_of(X: Rows) -> tuple[Floats, Floats, Floats]:
+    """Mean (M,), standard deviation (M,) and correlation (M, M) of rows; constant columns correlate with nothing."""
+    mean = X.mean(axis=0)
+    centred = X - mean
+    magnitude = np.abs(centred).max(axis=0)
+    magnitude[magnitude == 0] = 1.0  # scaled first, so that values near 1e200 do not overflow when squared
+    scaled = centred / magnitude
+    deviation = np.sqrt((scaled**2).sum(axis=0) / (len(X) - 1))
+    standard = scaled / np.where(deviation > 0, deviation, 1.0)
+    correlation = standard.T @ standard / (len(X) - 1)
+    np.fill_diagonal(correlation, 1.0)
+    return mean, deviation * magnitude, correlation

@@ -1,0 +1,70 @@
+"""Donors + known columns -> rows for the model, each different row once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from condshap.seeding import row_keys
+from condshap.types import Floats, Indices, Masks, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """Rows (n, M) to predict; `positions` (C*R*K,) tells which of them each sample is, None if they are in order."""
+
+    rows: Rows
+    positions: Indices | None
+    shape: tuple[int, ...]
+
+
+def splice_donors(
+    indices: Indices, table: Rows, weights: Floats | None, X: Rows, masks: Masks, *, may_repeat: bool
+) -> Spliced:
+    """Put the known columns of X (R, M) into the donors' rows.
+
+    Samples of the same coalition with equal known columns and the same donor are one row; samples of weight zero share
+    the row of another sample, so that they cost nothing.
+    """
+    padded = weights is not None and bool((weights == 0).any())
+    parts: list[Rows] = []
+    positions: list[Indices] = []
+    offset = 0
+    shortened = False
+    for c, mask in enumerate(masks):
+        known = np.flatnonzero(mask)
+        _, group = np.unique(row_keys(X[:, known]), return_inverse=True)
+        if padded or may_repeat or group.max() + 1 < len(X):
+            used = None if weights is None else weights[c] > 0
+            rows, position = _distinct(indices[c], table, X, known, group, used)
+            shortened = shortened or len(rows) < position.size
+        else:
+            rows, position = _everyone(indices[c], table, X, known), np.arange(indices[c].size)
+        parts.append(rows)
+        positions.append(position + offset)
+        offset += len(rows)
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return Spliced(joined, np.concatenate(positions) if shortened else None, indices.shape)
+
+
+def _everyone(indices: Indices, table: Rows, X: Rows, known: Indices) -> Rows:
+    rows = table[indices]
+    rows[:, :, known] = X[:, None, known]
+    return rows.reshape(-1, X.shape[1])
+
+
+def _distinct(
+    indices: Indices, table: Rows, X: Rows, known: Indices, group: Indices, used: Masks | None
+) -> tuple[Rows, Indices]:
+    """Different rows of one coalition, and for each of the R*K samples which of them it is."""
+    codes = (group[:, None] * len(table) + indices).ravel()
+    if used is not None:
+        codes = np.where(used.ravel(), codes, codes[np.argmax(used)])
+    distinct, position = np.unique(codes, return_inverse=True)
+    if len(distinct) == codes.size:
+        return _everyone(indices, table, X, known), np.arange(codes.size)
+    _, representative = np.unique(group, return_index=True)
+    rows = table[distinct % len(table)]
+    rows[:, known] = X[representative[distinct // len(table)][:, None], known]
+    return rows, position

@@ -1,0 +1,53 @@
+"""Options as the user gives them -> checked values."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from condshap.exceptions import OptionError
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def parse_memory(budget: str | int) -> int:
+    """Bytes of a memory budget.
+
+    >>> parse_memory("32MiB"), parse_memory(1000)
+    (33554432, 1000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(budget))
+    if found is None or found[2].upper() not in _UNITS or float(found[1]) <= 0 or isinstance(budget, bool):
+        raise OptionError(f"memory_budget must be bytes or a text such as '1GiB' or '500MB', got {budget!r}.")
+    return max(1, int(float(found[1]) * _UNITS[found[2].upper()]))
+
+
+def check_integer(name: str, value: Any, *, least: int) -> int:
+    """Integer that is not below `least`."""
+    try:
+        whole = int(value.__index__())
+    except AttributeError:
+        raise OptionError(f"{name} must be an integer, got {value!r}.") from None
+    if isinstance(value, bool) or whole < least:
+        raise OptionError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    return whole
+
+
+def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    """One of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise OptionError(f"{name} must be one of {list(choices)}, got {value!r}.")
+    return value
+
+
+def check_jobs(n_jobs: Any) -> int:
+    """Number of joblib workers: positive, or negative counting back from the number of cores."""
+    whole = check_integer("n_jobs", n_jobs, least=-(10**6))
+    if whole == 0:
+        raise OptionError("n_jobs must not be 0. Use 1 for no workers, -1 for one per core.")
+    if whole > 0:
+        return whole
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(whole))

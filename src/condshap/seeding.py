@@ -1,0 +1,84 @@
+"""Random streams as a pure function of (seed, stage, mask, row), never of the order of calls.
+
+A stream is named by 64-bit words that are hashed together. Rows enter by a hash of their content and coalitions by
+a hash of their membership, so numbers depend neither on blocks, nor on jobs, nor on which other rows are explained.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import numpy.typing as npt
+
+from condshap.types import Masks, RowKeys, Rows
+
+Words = npt.NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _avalanche(words: Words) -> Words:
+    """Mix the bits of every word (the SplitMix64 finaliser)."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def hash_words(*words: npt.ArrayLike) -> Words:
+    """Hash words, broadcast against each other, into one array of words.
+
+    >>> hash_words(1, [2, 3]).shape
+    (2,)
+    >>> bool(hash_words(1, 2)[()] == hash_words(2, 1)[()])
+    False
+    """
+    state = np.zeros(1, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for word in words:
+            state = _avalanche((state ^ np.asarray(word, dtype=np.uint64)) + _GOLDEN)
+    return state if any(np.ndim(word) for word in words) else state.reshape(())
+
+
+def stage_word(stage: str) -> np.uint64:
+    """Name of a stage as a word, the same on every machine."""
+    digest = hashlib.blake2b(stage.encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def derive_seed(seed: int, stage: str) -> int:
+    """Seed of a stage, far from the seeds of all other stages."""
+    return int(hash_words(np.uint64(seed), stage_word(stage)))
+
+
+def generator(seed: int, stage: str) -> np.random.Generator:
+    """NumPy generator for work that is done once, such as drawing coalitions or nets."""
+    return np.random.Generator(np.random.Philox(key=derive_seed(seed, stage)))
+
+
+def row_keys(X: Rows) -> RowKeys:
+    """Hash the content of rows (n, M) into keys (n,); equal rows have equal keys."""
+    canonical = np.where(np.isnan(X), np.nan, X) + 0.0  # one NaN, and -0.0 becomes 0.0
+    words = canonical.view(np.uint64)
+    keys = np.zeros(len(X), dtype=np.uint64)
+    for j in range(X.shape[1]):
+        keys = hash_words(keys, words[:, j])
+    return keys
+
+
+def mask_keys(masks: Masks) -> Words:
+    """Hash coalitions (C, M) into keys (C,)."""
+    packed = np.packbits(masks, axis=1)
+    padded = np.zeros((len(masks), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    words = padded.view("<u8")
+    keys = np.full(len(masks), masks.shape[1], dtype=np.uint64)
+    for j in range(words.shape[1]):
+        keys = hash_words(keys, words[:, j])
+    return keys
+
+
+def stream_words(seed: int, stage: str, masks: Masks, keys: RowKeys) -> Words:
+    """One word per (coalition, row), shape (C, R): the name of that pair's random stream."""
+    base = np.uint64(derive_seed(seed, stage))
+    return hash_words(base, mask_keys(masks)[:, None], np.asarray(keys, dtype=np.uint64)[None, :])

@@ -1,0 +1,191 @@
+"""Samples, model -> value table: v(S) with standard errors, in blocks of bounded memory.
+
+v(S) is the weighted mean of f over the samples of a coalition and a row (eq. 3 of the paper). Only means and variances
+are kept; samples never are. Blocks, jobs and bars decide when something is computed, never what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condshap.approaches.base import Approach, ConditionalSamples, DrawnRows, is_sampler
+from condshap.numerics.splicing import Spliced, splice_donors
+from condshap.predict import Predictor
+from condshap.seeding import row_keys
+from condshap.types import Floats, Indices, Masks, Outputs, Rows, Values
+
+_BLOCK_ROWS = 2**17
+_COPIES = 5  # a block's rows exist about this often: samples, normals or donors, the model's table and its own copies
+
+
+@dataclass(frozen=True, slots=True)
+class ValueTable:
+    """The contribution function for C coalitions and the explained rows.
+
+    Attributes
+    ----------
+    coalitions : (C, P) bool, True = in S; empty first, grand last
+    values : (C, R), or (C, R, O) when the model has several outputs
+    std_errors : Monte Carlo standard errors of `values`, same shape
+    n_evaluations : number of rows that the model was asked to predict
+    """
+
+    coalitions: Masks
+    values: Floats
+    std_errors: Floats
+    n_evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to compute, without any say in what: memory in bytes, joblib workers, whether to show a bar."""
+
+    memory_budget: int = 2**30
+    n_jobs: int = 1
+    progress: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Means (C, R, O) over samples, and the variances (C, R, O) that these means would have under independent draws.
+
+    `error_factor` (C,) turns the latter into honest ones; NaN where it has to be measured.
+    """
+
+    means: Values
+    variances: Values
+    error_factor: Floats
+    n_evaluations: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    coalitions: Indices
+    rows: slice
+    n_samples: int
+
+
+def estimate_values(
+    approach: Approach,
+    predictor: Predictor,
+    X: Rows,
+    masks: Masks,
+    n_samples: Indices,
+    *,
+    seed: int,
+    settings: Settings,
+) -> Moments:
+    """Estimate v(S) of every coalition in `masks` (C, M) and every row of `X` (R, M).
+
+    Parameters
+    ----------
+    n_samples : (C,) samples per coalition; unused by approaches that do not sample
+    """
+    if not is_sampler(approach):
+        means = approach.estimate(X, masks)
+        return Moments(means, np.zeros_like(means), np.zeros(len(masks)), 0)
+    keys = row_keys(X)
+
+    def work(block: _Block) -> Moments:
+        chosen, rows = masks[block.coalitions], X[block.rows]
+        samples = approach.sample(rows, chosen, block.n_samples, keys=keys[block.rows], seed=seed)
+        return evaluate([(samples, rows, chosen)], predictor)[0]
+
+    blocks = list(_plan_blocks(n_samples, X.shape, settings))
+    shape = (len(masks), len(X), len(predictor.output_names))
+    means, variances = np.empty(shape), np.empty(shape)
+    factor, n_evaluations = np.zeros(len(masks)), 0
+    for block, part in zip(blocks, _run(work, blocks, settings), strict=True):
+        means[block.coalitions, block.rows] = part.means
+        variances[block.coalitions, block.rows] = part.variances
+        factor[block.coalitions] = part.error_factor
+        n_evaluations += part.n_evaluations
+    return Moments(means, variances, factor, n_evaluations)
+
+
+def evaluate(batches: Sequence[tuple[ConditionalSamples, Rows, Masks]], predictor: Predictor) -> list[Moments]:
+    """Predict several batches of samples in one call of the model and reduce each to its moments."""
+    spliced = [splice(samples, X, masks) for samples, X, masks in batches]
+    rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])
+    outputs = predictor(rows)
+    ends = np.cumsum([len(part.rows) for part in spliced])
+    pieces = np.split(outputs, ends[:-1])
+    return [_reduce(piece, part, batch[0]) for piece, part, batch in zip(pieces, spliced, batches, strict=True)]
+
+
+def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
+    """Rows for the model: drawn ones as they are, donors with the known columns put in, each different row once."""
+    if isinstance(samples, DrawnRows):
+        return Spliced(samples.rows.reshape(-1, X.shape[1]), None, samples.rows.shape[:3])
+    return splice_donors(samples.indices, samples.table, samples.weights, X, masks, may_repeat=samples.may_repeat)
+
+
+def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples) -> Moments:
+    """Weighted means over samples and what their variance would be under independent draws."""
+    f = (outputs if spliced.positions is None else outputs[spliced.positions]).reshape(*spliced.shape, -1)
+    n_samples = spliced.shape[2]
+    if samples.weights is None:
+        means = f.mean(axis=2)
+        concentration: Floats | float = 1.0 / n_samples
+        spread = _squared_deviations(f, means, None) * concentration
+    else:
+        weights = samples.weights / samples.weights.sum(axis=2, keepdims=True)
+        means = np.einsum("crk,crko->cro", weights, f)
+        concentration = (weights**2).sum(axis=2)[..., None]
+        spread = _squared_deviations(f, means, weights)
+    # sum w^2 / (1 - sum w^2) is 1 / (K - 1) for equal weights: the usual unbiased variance of a mean
+    variances = spread * concentration / np.maximum(1.0 - concentration, 1e-12)
+    factor = np.nan if samples.error_factor is None else samples.error_factor
+    return Moments(means, variances, np.full(len(means), factor), len(outputs))
+
+
+def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:
+    if f.shape[-1] == 1 and weights is None:
+        centred = f[..., 0] - means
+        return np.asarray(np.einsum("crk,crk->cr", centred, centred)[..., None])
+    centred = f - means[:, :, None, :]
+    if weights is None:
+        return np.asarray(np.einsum("crko,crko->cro", centred, centred))
+    return np.asarray(np.einsum("crk,crko,crko->cro", weights, centred, centred))
+
+
+def _plan_blocks(n_samples: Indices, shape: tuple[int, int], settings: Settings) -> Iterator[_Block]:
+    """Blocks of coalitions with the same number of samples, times rows, small enough for the memory budget."""
+    n_rows, n_features = shape
+    bytes_per_row = 8 * n_features * _COPIES + 64
+    limit = int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
+    for k in np.unique(n_samples)[::-1]:
+        positions = np.flatnonzero(n_samples == k)
+        rows_at_once = int(np.clip(limit // k, 1, n_rows))
+        coalitions_at_once = max(1, limit // (int(k) * rows_at_once))
+        for start in range(0, len(positions), coalitions_at_once):
+            chosen = positions[start : start + coalitions_at_once]
+            for first in range(0, n_rows, rows_at_once):
+                yield _Block(chosen, slice(first, first + rows_at_once), int(k))
+
+
+def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: Settings) -> Iterable[Moments]:
+    """Results of all blocks in order, with a bar, by joblib when more than one worker is wanted."""
+    from tqdm.auto import tqdm
+
+    n_jobs = min(settings.n_jobs, len(blocks)) if settings.n_jobs > 0 else settings.n_jobs
+    if n_jobs == 1:
+        results: Iterable[Any] = map(work, blocks)
+    else:
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", pre_dispatch="n_jobs")
+        results = parallel(delayed(work)(block) for block in blocks)
+    bar: Iterable[Moments] = tqdm(
+        results, total=len(blocks), desc="v(S)", unit="block", disable=_bar_disabled(settings.progress)
+    )
+    return bar
+
+
+def _bar_disabled(progress: bool | None) -> bool | None:
+    """None lets tqdm decide: a bar on a terminal, silence elsewhere."""
+    return None if progress is None else not progress
