@@ -21,7 +21,7 @@ from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.exceptions import ApproachError, CoalitionError, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation, Provenance
 from condshap.options import check_choice, check_integer, check_jobs, parse_memory
-from condshap.precision import Pilot, allocate_samples, measure_error_factors
+from condshap.precision import allocate_samples, measure_error_factors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.solvers import ShapleyValues, solve_shapley
@@ -208,7 +208,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _predict(self, rows: Rows) -> Outputs:
         """Predict in batches that fit the memory budget."""
         at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
-        parts = [self.predictor_(rows[i : i + at_once]) for i in range(0, len(rows), at_once)]
+        parts = [self.predictor_(rows[i : i + at_once].copy()) for i in range(0, len(rows), at_once)]
         return np.concatenate(parts)
 
     def _base_value(self, predictions: Outputs | None) -> Floats:
@@ -242,8 +242,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Variance of v(S) over the variance of independent draws, (C, O); NaN where the samples tell it themselves."""
         if not is_sampler(self.approach_) or not _has_unknown_error(self.approach_, rows, self):
             return np.full((len(self.plan_.masks), len(self.predictor_.output_names)), np.nan)
-        pilot = Pilot(self.approach_, self.predictor_, rows, self.seed)
-        return measure_error_factors(pilot, self.plan_, self.masks_, self.n_samples_)
+        return measure_error_factors(
+            self.approach_, self.predictor_, rows, self.plan_, self.masks_, self.n_samples_, seed=self.seed
+        )
 
     def _complete(self, moments: Moments, predictions: Outputs) -> tuple[Values, Values]:
         """v(S) and its variance for all coalitions: the empty and the grand one are known exactly."""

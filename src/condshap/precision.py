@@ -7,22 +7,20 @@ fit measures by how much, on training rows, so that errors do not depend on whic
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from condshap.approaches.base import ConditionalSampler
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
-from condshap.seeding import derive_seed, generator, row_keys
+from condshap.seeding import generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
-from condshap.values import Moments, evaluate
+from condshap.values import Batch, Moments, evaluate
 
 _MOST, _LEAST = 256, 16
 _MEAN_CAP, _FEW = 64, 64
-_PILOT_PAIRS = 48
-_PILOT_COALITIONS = 12
+_PILOT_PAIRS = 64
+_PILOT_COALITIONS = 16
 _CELLS = 8
 
 
@@ -59,34 +57,16 @@ def allocate_samples(plan: CoalitionPlan) -> Indices:
         most //= 2
 
 
-@dataclass(frozen=True, slots=True)
-class Pilot:
-    """What a pilot run needs: a fitted sampler, a model, training rows (N, M) and a seed."""
-
-    approach: ConditionalSampler
-    predictor: Predictor
-    X: Rows
-    seed: int
-
-    def error_factor(self, masks: Masks, n_samples: int, rng: np.random.Generator) -> Floats:
-        """Ratio of measured to nominal variance of v(S) over coalitions (c, M), for one K and every output, shape (O,)."""
-        n_rows = min(len(self.X), -(-_PILOT_PAIRS // len(masks)))
-        pairs = [(self.X[rng.choice(len(self.X), size=n_rows, replace=False)], mask[None]) for mask in masks]
-        first, second = (self._estimate(pairs, n_samples, stage) for stage in ("pilot", "pilot again"))
-        measured = sum(((a.means - b.means) ** 2 / 2).sum(axis=(0, 1)) for a, b in zip(first, second, strict=True))
-        nominal = sum((a.variances + b.variances).sum(axis=(0, 1)) / 2 for a, b in zip(first, second, strict=True))
-        return np.asarray(np.where(nominal > 0, measured / np.where(nominal > 0, nominal, 1.0), 0.0))
-
-    def _estimate(self, pairs: list[tuple[Rows, Masks]], n_samples: int, stage: str) -> list[Moments]:
-        seed = derive_seed(self.seed, stage)
-        sample = self.approach.sample
-        return evaluate(
-            [(sample(rows, mask, n_samples, keys=row_keys(rows), seed=seed), rows, mask) for rows, mask in pairs],
-            self.predictor,
-        )
-
-
-def measure_error_factors(pilot: Pilot, plan: CoalitionPlan, masks: Masks, n_samples: Indices) -> Floats:
+def measure_error_factors(
+    sampler: ConditionalSampler,
+    predictor: Predictor,
+    X: Rows,
+    plan: CoalitionPlan,
+    masks: Masks,
+    n_samples: Indices,
+    *,
+    seed: int,
+) -> Floats:
     """Variance of v(S) over its variance under independent draws, per coalition and output, shape (C, O).
 
     In cells of coalitions of similar size, pairs of a coalition and a training row are estimated twice, with independent
@@ -94,17 +74,41 @@ def measure_error_factors(pilot: Pilot, plan: CoalitionPlan, masks: Masks, n_sam
 
     Parameters
     ----------
+    X : (N, M) training rows
     masks : (C, M) known features of the plan's coalitions
     n_samples : (C,) samples per coalition
     """
-    rng = generator(pilot.seed, "pilot")
+    rng = generator(seed, "pilot")
     influence = sensitivities(plan)
-    factors = np.zeros((len(plan.masks), len(pilot.predictor.output_names)))
-    for cell in _cells(plan, n_samples):
+    cells = _cells(plan, n_samples)
+    batches: list[Batch] = []
+    for cell in cells:
         chance = influence[cell] / influence[cell].sum()
         chosen = rng.choice(cell, size=min(len(cell), _PILOT_COALITIONS), replace=False, p=chance)
-        factors[cell] = pilot.error_factor(masks[chosen], int(n_samples[cell[0]]), rng)
+        n_rows = min(len(X), -(-_PILOT_PAIRS // len(chosen)))
+        for c in chosen:
+            rows = X[rng.choice(len(X), size=n_rows, replace=False)]
+            batches += _sample_twice(sampler, rows, masks[c : c + 1], int(n_samples[c]), seed)
+    moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
+    factors = np.zeros((len(plan.masks), len(predictor.output_names)))
+    for cell in cells:
+        factors[cell] = _variance_ratio(
+            [(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))]
+        )
     return factors
+
+
+def _sample_twice(sampler: ConditionalSampler, rows: Rows, mask: Masks, n_samples: int, seed: int) -> list[Batch]:
+    """Two batches of samples for the same rows and coalition, from different random streams."""
+    streams = (hash_words(stage_word(stage), row_keys(rows)) for stage in ("pilot", "pilot again"))
+    return [(sampler.sample(rows, mask, n_samples, keys=keys, seed=seed), rows, mask) for keys in streams]
+
+
+def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> Floats:
+    """Measured over nominal variance, shape (O,); ratio of sums, so that large variances count most, as in phi."""
+    measured = sum(((a.means - b.means) ** 2 / 2).sum(axis=(0, 1)) for a, b in replicates)
+    nominal = sum((a.variances + b.variances).sum(axis=(0, 1)) / 2 for a, b in replicates)
+    return np.asarray(np.where(nominal > 0, measured / np.where(nominal > 0, nominal, 1.0), 0.0))
 
 
 def _cells(plan: CoalitionPlan, n_samples: Indices) -> list[Indices]:

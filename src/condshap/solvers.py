@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, wls_operator
 from condshap.types import Floats, Values
+
+_FOLLOWED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +56,28 @@ def _coalition_variances(
     """Variance (P, n) of phi because only some coalitions were drawn.
 
     The regression is a Horvitz-Thompson estimate of the one with all coalitions. A coalition and its complement come
-    into the sample together, so the linearised variance is sum (1 - pi) u_p^2 over pairs p, with u_p the pair's
-    residuals times their coefficients, enlarged by 1 / (1 - leverage). Monte Carlo noise in the residuals is
-    counted elsewhere and taken off.
+    into the sample together, so the linearised variance is sum (1 - pi) (A_p r_p)^2 over pairs p, with r_p the
+    difference of the pair's residuals, enlarged by 1 / (1 - leverage) because the fit has bent towards it. A pair that
+    the fit follows nearly exactly gets the average residual instead. Monte Carlo noise in the residuals is counted
+    elsewhere and taken off. Few spare pairs make all this uncertain: Student's t says by how much.
     """
+    drawn = [pair for pair in plan.pairs() if plan.inclusion[pair[0]] < 1.0]
+    if not drawn:
+        return np.zeros_like(phi)
+    first, last = np.array([(pair[0], pair[-1]) for pair in drawn]).T
+    is_pair = (first != last).astype(np.float64)[:, None]
     residuals = v - v[0] - plan.masks @ phi
-    total = np.zeros_like(phi)
-    for pair in plan.pairs():
-        missing_share = 1.0 - plan.inclusion[pair[0]]
-        if missing_share <= 0.0:
-            continue
-        kept = max(1.0 - leverage[pair].sum(), 0.05)
-        influence = A[:, pair] @ residuals[pair]
-        total += missing_share * (influence / kept) ** 2 - missing_share * A[:, pair] ** 2 @ noise[pair] / kept
-    return np.maximum(total, 0.0)
+    squares = (residuals[first] - is_pair * residuals[last]) ** 2  # (pairs, n)
+    random_part = noise[first] + is_pair * noise[last]
+    kept = 1.0 - leverage[first] - is_pair[:, 0] * leverage[last]
+    average = squares.sum(axis=0) / kept.sum()
+    followed = (kept < _FOLLOWED)[:, None]
+    corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
+    missing_share = 1.0 - plan.inclusion[first]
+    total = (A[:, first] ** 2 * missing_share) @ (corrected - random_part)
+    return np.maximum(total, 0.0) * _few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
+
+
+def _few_pairs_factor(spare: int) -> float:
+    """Square of the t over the normal quantile at 97.5 %, so that 1.96 standard errors cover 95 % with few spare pairs."""
+    return float(stdtrit(max(spare, 1), 0.975) / ndtri(0.975)) ** 2

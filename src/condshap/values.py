@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -107,7 +107,11 @@ def estimate_values(
     return Moments(means, variances, factor, n_evaluations)
 
 
-def evaluate(batches: Sequence[tuple[ConditionalSamples, Rows, Masks]], predictor: Predictor) -> list[Moments]:
+Batch: TypeAlias = tuple[ConditionalSamples, Rows, Masks]
+"""Samples with the rows (R, M) and coalitions (C, M) that they were made for."""
+
+
+def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
     """Predict several batches of samples in one call of the model and reduce each to its moments."""
     spliced = [splice(samples, X, masks) for samples, X, masks in batches]
     rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])

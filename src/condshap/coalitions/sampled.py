@@ -3,17 +3,19 @@
 Sizes s = 1, ..., P-1 are drawn with probability proportional to (P - 1) / (s (P - s)), then a subset of that size, and
 every draw is followed by its complement, until the wanted number of *different* coalitions is there. A coalition of
 probability q has then come into the sample with probability pi = 1 - (1 - q)^L after L draws, and gets the weight
-q / pi instead of its frequency. Small and large sizes that would nearly all be drawn anyway are all taken.
+q / pi instead of its frequency. Small and large sizes that would nearly all be drawn anyway are all taken. A sample that
+cannot tell the players apart is repaired by drawing on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
 
 import numpy as np
 
+from condshap.coalitions.exact import all_coalitions
 from condshap.coalitions.plan import CoalitionPlan, assemble
 from condshap.numerics.shapley import can_separate, kernel_weights
 from condshap.seeding import generator
@@ -29,18 +31,31 @@ def sample_coalitions(n_players: int, n_coalitions: int, *, seed: int) -> Coalit
     n_coalitions : between P + 1 and 2^P - 1
     seed : names the random stream
     """
-    mass = _size_mass(n_players)
     depth = deterministic_depth(n_players, n_coalitions)
+    for n_actual in range(n_coalitions, 2**n_players):
+        masks, weights, inclusion = _draw(n_players, n_actual, depth, seed)
+        if _is_enough(masks, weights):
+            return assemble(masks, weights, inclusion, n_repaired=n_actual - n_coalitions)
+    return replace(all_coalitions(n_players), n_repaired=2**n_players - n_coalitions)
+
+
+def _is_enough(masks: Masks, weights: Floats) -> bool:
+    """All players can be told apart, and at least one pair of coalitions is left over to judge the error by."""
+    n_pairs = len(np.unique(np.where(masks[:, :1], ~masks, masks), axis=0))
+    return n_pairs >= masks.shape[1] and can_separate(masks, weights)
+
+
+def _draw(n_players: int, n_coalitions: int, depth: int, seed: int) -> tuple[Masks, Floats, Floats]:
+    """Interior coalitions, their weights and inclusion probabilities; more coalitions extend the same draws."""
+    mass = _size_mass(n_players)
     taken = _all_up_to(n_players, depth)
-    n_wanted = n_coalitions - 2 - len(taken)
-    drawn = _draw_pairs(n_players, n_wanted, depth, generator(seed, "coalitions"))
-    weights, inclusion = _corrected_weights(drawn, mass, depth)
-    weights_taken = kernel_weights(n_players)[taken.sum(axis=1) - 1] if len(taken) else np.empty(0)
+    drawn = _draw_pairs(n_players, n_coalitions - 2 - len(taken), depth, generator(seed, "coalitions"))
+    weights_drawn, inclusion = _corrected_weights(drawn, mass, depth)
+    weights_taken = kernel_weights(n_players)[taken.sum(axis=1) - 1]
     share_taken = mass[:depth].sum() + mass[n_players - 1 - depth :].sum() if depth else 0.0
+    weights = np.concatenate([_scaled(weights_taken, share_taken), _scaled(weights_drawn, 1.0 - share_taken)])
     masks = np.concatenate([taken, drawn.masks])
-    joined = np.concatenate([_scaled(weights_taken, share_taken), _scaled(weights, 1.0 - share_taken)])
-    certain = np.concatenate([np.ones(len(taken)), inclusion])
-    return _repaired(masks, joined, certain)
+    return masks, weights / weights.sum(), np.concatenate([np.ones(len(taken)), inclusion])
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +139,3 @@ def _corrected_weights(drawn: _Draws, mass: Floats, depth: int) -> tuple[Floats,
 
 def _scaled(weights: Floats, total: float) -> Floats:
     return weights * (total / weights.sum()) if len(weights) else weights
-
-
-def _repaired(masks: Masks, weights: Floats, inclusion: Floats) -> CoalitionPlan:
-    """Add single players and their complements, with the median weight, until all players can be told apart."""
-    n_players = masks.shape[1]
-    n_before = len(masks)
-    present = {mask.tobytes() for mask in masks}
-    for single in np.eye(n_players, dtype=bool):
-        if can_separate(masks, weights):
-            break
-        new = [one for one in (single, ~single) if one.tobytes() not in present]
-        if new:
-            masks = np.concatenate([masks, np.array(new)])
-            weights = np.concatenate([weights, np.full(len(new), np.median(weights))])
-            inclusion = np.concatenate([inclusion, np.ones(len(new))])
-    return assemble(masks, weights / weights.sum(), inclusion, n_repaired=len(masks) - n_before)

@@ -17,7 +17,7 @@ from condshap.seeding import generator
 from condshap.types import Floats
 
 _POOL_NUMBERS = 2**21  # 16 MiB of float64
-_MIN_NETS, _MAX_NETS = 8, 1024
+_MIN_NETS, _MAX_NETS = 16, 1024
 
 
 def power_of_two_at_least(n: int) -> int:
@@ -34,7 +34,7 @@ def pool_size(n_points: int, n_dims: int) -> int:
     return int(np.clip(_POOL_NUMBERS // (n_points * n_dims), _MIN_NETS, _MAX_NETS))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)  # a run uses one pool per power of two of K; those of small K are small
 def normal_nets(n_points: int, n_dims: int, seed: int) -> Floats:
     """Pool of independent scrambled nets as standard normals, shape (n_nets, n_points, n_dims), read only.
 

@@ -1,0 +1,78 @@
+"""What condshap costs beyond the model's own predictions: gaussian, M = 10, all 1024 coalitions.
+
+Run ``python -m benchmarks.overhead``; the table goes into benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+
+import condshap as cs
+from benchmarks.measure import Measured, machine, measure, run_alone
+from benchmarks.problems import correlated_normals, smooth_response
+
+N_FEATURES = 10
+SHAPR_LINEAR_CPU = 24.0  # R shapr 1.0.8.9003, gaussian, 100 rows, K = 250, on such a machine
+
+
+class Recorder:
+    """A model that remembers the rows it was asked for."""
+
+    def __init__(self, model: RandomForestRegressor) -> None:
+        self.model = model
+        self.rows: list[np.ndarray] = []
+
+    def __call__(self, X: pd.DataFrame) -> np.ndarray:
+        self.rows.append(X.to_numpy())
+        return self.model.predict(X)
+
+
+def forest() -> None:
+    """500-tree forest, 20 rows, default samples: explain against one predict call on the very same rows."""
+    X = correlated_normals(1000, N_FEATURES, 0.6, seed=1)
+    model = RandomForestRegressor(500, max_features="sqrt", min_samples_split=6, random_state=1)
+    model.fit(X, smooth_response(X, seed=2))
+    rows = X.iloc[:20]
+    recorder = Recorder(model)
+    cs.Explainer(recorder, approach="gaussian", progress=False).fit(X).explain(rows)
+    asked = pd.DataFrame(np.concatenate(recorder.rows), columns=X.columns)
+    for _ in range(3):
+        ours = measure(lambda: cs.Explainer(model, approach="gaussian", progress=False).fit(X).explain(rows))
+        alone = measure(lambda: model.predict(asked))
+        print(f"| forest, fit + explain | {_cells(ours)} | {len(asked):,} | {ours.cpu / alone.cpu:.3f} x predict alone |")
+
+
+def linear() -> None:
+    """Linear model, 100 rows, K = 250: 25.6 million samples."""
+    X = correlated_normals(1000, N_FEATURES, 0.6, seed=1)
+    model = LinearRegression().fit(X, smooth_response(X, seed=2))
+    explainer = cs.Explainer(model, approach="gaussian", n_samples=250, progress=False)
+    for _ in range(3):
+        ours = measure(lambda: explainer.fit(X).explain(X.iloc[:100]))
+        n = ours.result.value_table.n_evaluations
+        print(f"| linear, fit + explain | {_cells(ours)} | {n:,} | {ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's 24 s |")
+
+
+def _cells(measured: Measured) -> str:
+    return f"{measured.cpu:.2f} | {measured.wall:.2f} | {measured.peak_mib:.0f}"
+
+
+def main() -> None:
+    """Print the table, each case in a process of its own."""
+    if len(sys.argv) > 1:
+        {"forest": forest, "linear": linear}[sys.argv[1]]()
+        return
+    print(f"{machine()}\n")
+    print("| case | CPU s | wall s | peak MiB beyond the data | model rows | ratio |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for case in ("forest", "linear"):
+        print(run_alone("benchmarks.overhead", case), end="", flush=True)
+
+
+if __name__ == "__main__":
+    main()
