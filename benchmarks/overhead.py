@@ -44,7 +44,9 @@ def forest() -> None:
     for _ in range(3):
         ours = measure(lambda: cs.Explainer(model, approach="gaussian", progress=False).fit(X).explain(rows))
         alone = measure(lambda: model.predict(asked))
-        print(f"| forest, fit + explain | {_cells(ours)} | {len(asked):,} | {ours.cpu / alone.cpu:.3f} x predict alone |")
+        print(
+            f"| forest, fit + explain | {_cells(ours)} | {len(asked):,} | {ours.cpu / alone.cpu:.3f} x predict alone |"
+        )
 
 
 def linear() -> None:
@@ -55,7 +57,9 @@ def linear() -> None:
     for _ in range(3):
         ours = measure(lambda: explainer.fit(X).explain(X.iloc[:100]))
         n = ours.result.value_table.n_evaluations
-        print(f"| linear, fit + explain | {_cells(ours)} | {n:,} | {ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's 24 s |")
+        print(
+            f"| linear, fit + explain | {_cells(ours)} | {n:,} | {ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's 24 s |"
+        )
 
 
 def _cells(measured: Measured) -> str:

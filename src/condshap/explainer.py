@@ -25,7 +25,7 @@ from condshap.precision import allocate_samples, measure_error_factors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.solvers import ShapleyValues, solve_shapley
-from condshap.types import Floats, Indices, Model, Outputs, Rows, Table, Values
+from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, estimate_values
 
 
@@ -163,15 +163,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             self.approach_,
             self.predictor_,
             rows,
-            self.masks_[self.plan_.interior],
-            self.n_samples_[self.plan_.interior],
+            self.masks_,
+            self.n_samples_,
             seed=self.seed,
             settings=self._settings(),
         )
-        values, variances = self._complete(moments, predictions)
-        solved = solve_shapley(values, variances, self.plan_)
-        n_evaluations = moments.n_evaluations + len(rows)
-        table = ValueTable(self.plan_.masks, values, np.sqrt(variances), n_evaluations)
+        table = self._complete(moments, predictions)
+        solved = solve_shapley(table.values, table.std_errors, self.plan_)
         return self._explanation(X, predictions, table, solved, time.perf_counter() - start)
 
     __call__ = explain
@@ -246,17 +244,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             self.approach_, self.predictor_, rows, self.plan_, self.masks_, self.n_samples_, seed=self.seed
         )
 
-    def _complete(self, moments: Moments, predictions: Outputs) -> tuple[Values, Values]:
-        """v(S) and its variance for all coalitions: the empty and the grand one are known exactly."""
-        n_rows, n_outputs = predictions.shape
-        values = np.empty((len(self.plan_.masks), n_rows, n_outputs))
-        variances = np.zeros_like(values)
+    def _complete(self, moments: Moments, predictions: Outputs) -> ValueTable:
+        """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
+        values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
         values[0], values[-1] = self.base_value_, predictions
-        values[self.plan_.interior] = moments.means
         told = moments.error_factor[:, None]
-        factor = np.where(np.isnan(told), self.error_factors_[self.plan_.interior], told)
-        variances[self.plan_.interior] = moments.variances * factor[:, None, :]
-        return values, variances
+        variances *= np.where(np.isnan(told), self.error_factors_, told)[:, None, :]
+        errors = np.sqrt(variances, out=variances)
+        return ValueTable(self.plan_.masks, values, errors, moments.n_evaluations + len(predictions))
 
     def _explanation(
         self, X: Table, predictions: Outputs, table: ValueTable, solved: ShapleyValues, seconds: float

@@ -35,7 +35,7 @@ class Provenance:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """Conditional Shapley values of R rows and P players, with their uncertainty.
 
@@ -108,10 +108,7 @@ class Explanation:
         frame.insert(0, base, self.base_values.ravel())
         frame[prediction] = self.predictions.ravel()
         labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
-        if self.values.ndim == 2:
-            frame.index = labels
-        else:
-            frame.index = pd.MultiIndex.from_product([labels, self.output_names], names=[labels.name, "output"])
+        frame.index = labels if self.values.ndim == 2 else _with_outputs(labels, self.output_names)
         return frame
 
     def to_shap(self) -> shap.Explanation:
@@ -120,9 +117,9 @@ class Explanation:
 
         data = display = None
         if len(self.player_names) == len(self.feature_names):
-            frame = to_pandas(self.data)
-            display = frame.to_numpy(dtype=object)
-            data = np.column_stack([_for_colour(column) for column in read_columns(frame)])
+            columns = read_columns(self._aligned_data())
+            data = np.column_stack([_for_colour(column) for column in columns])
+            display = np.column_stack([_for_display(column) for column in columns])
         several = self.values.ndim == 3
         return shap.Explanation(
             values=self.values,
@@ -133,6 +130,14 @@ class Explanation:
             output_names=list(self.output_names) if several else None,
             error_std=self.std_errors,
         )
+
+    def _aligned_data(self) -> pd.DataFrame:
+        """The rows with their columns in the order of the players, each of which is one feature here."""
+        frame = to_pandas(self.data)
+        names = [str(name) for name in frame.columns]
+        if set(names) == set(self.feature_names):
+            frame = frame.iloc[:, [names.index(name) for name in self.feature_names]]
+        return frame.iloc[:, [members[0] for members in self.membership]]
 
     def save(self, path: str | Path) -> None:
         """Write to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
@@ -147,9 +152,24 @@ def _free_name(name: str, taken: list[str]) -> str:
     return name
 
 
+def _with_outputs(labels: pd.Index[Any], outputs: tuple[str, ...]) -> pd.MultiIndex:
+    """Row labels, each repeated for every output, and the outputs."""
+    rows = labels.repeat(len(outputs))
+    levels = [rows.get_level_values(i) for i in range(rows.nlevels)]
+    return pd.MultiIndex.from_arrays([*levels, list(outputs) * len(labels)], names=[*labels.names, "output"])
+
+
 def _for_colour(column: Column) -> Floats:
     """Numbers as they are, labels by the order of their levels, for plots that colour by value."""
     if column.numbers is not None:
         return column.numbers
-    labels = pd.Categorical(list(column.labels if column.labels is not None else ()), categories=column.declared)
-    return np.where(labels.codes < 0, np.nan, labels.codes.astype(np.float64))
+    assert column.codes is not None
+    return np.where(column.codes < 0, np.nan, column.codes.astype(np.float64))
+
+
+def _for_display(column: Column) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Numbers as they are, labels as text, for plots that write values."""
+    if column.numbers is not None:
+        return column.numbers.astype(object)
+    texts = np.array([*(str(level) for level in column.levels), "missing"], dtype=object)
+    return np.asarray(texts[column.codes])

@@ -6,7 +6,9 @@ checked at every call, because a NaN that slips through here becomes a wrong exp
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +19,8 @@ from condshap.exceptions import ModelError, OptionError, listing
 from condshap.schema import FeatureSchema
 from condshap.tables import TableFormat
 from condshap.types import Model, Outputs, Rows
+
+_TORCH_LOCK = threading.Lock()  # evaluation mode is a state of the module, which threads share
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,44 +45,107 @@ class Predictor:
     @classmethod
     def of(cls, model: Model, schema: FeatureSchema, X: Rows, output: str | int | None = None) -> Predictor:
         """Find out how to call `model` by a trial on the first rows of `X`."""
-        table_format, order = _model_format(model, schema)
-        trial = cls(model, table_format, order, (), None)
-        n_outputs = trial(X[:2]).shape[1]
-        names = _output_names(model, n_outputs)
-        if output is None:
-            return cls(model, table_format, order, names, None)
-        picked = _pick_output(output, names)
-        return cls(model, table_format, order, (names[picked],), picked)
+        table_format, order = _model_format(model, schema.table_format)
+        trial = X[:2].copy()  # a copy, because nothing stops a model from changing its input
+        outputs = cls(model, table_format, order, (), None)._all_outputs(trial)
+        names = _output_names(model, outputs.shape[1])
+        picked = None if output is None else _pick_output(output, names)
+        return cls(model, table_format, order, names if picked is None else (names[picked],), picked)
 
     def __call__(self, rows: Rows) -> Outputs:
-        """Predict encoded rows (n, M); returns finite float64 outputs (n, O)."""
-        ordered = rows if self.order is None else rows[:, self.order]
-        raw = _call(self.model, self.table_format.write(ordered))
-        outputs = _as_outputs(raw, self.model, len(rows))
+        """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
+        outputs = self._all_outputs(rows)
         if self.picked is not None:
             outputs = outputs[:, self.picked : self.picked + 1]
-        _check_finite(outputs, self.model, self.table_format, ordered)
+        _check_finite(outputs, self, rows)
         return outputs
 
+    def _all_outputs(self, rows: Rows) -> Outputs:
+        ordered = rows if self.order is None else rows[:, self.order]
+        return _as_outputs(_call(self.model, self.table_format.write(ordered)), self.model, len(rows))
 
-def _model_format(model: Model, schema: FeatureSchema) -> tuple[TableFormat, tuple[int, ...] | None]:
-    """Table format in the model's own column order, if it tells one; arrays for a model that was trained on arrays."""
-    table_format = schema.table_format
-    trained = getattr(model, "feature_names_in_", None)
-    if trained is None or table_format.backend == "numpy":
-        return table_format, None
-    names = [column.name for column in table_format.columns]
-    if list(trained) == names or set(map(str, trained)) != set(map(str, names)):
-        return table_format, None
-    reordered, order = table_format.reordered(list(trained))
-    return reordered, tuple(order)
+
+def _model_format(model: Model, table: TableFormat) -> tuple[TableFormat, tuple[int, ...] | None]:
+    """Table that the model wants, and the order of its columns if that is another one.
+
+    Most models tell what they were trained on: names, so they want a table in that order, or none, so they want an array.
+    """
+    if _is_instance(model, "torch", "nn.Module"):
+        return _array_for_torch(table), None
+    trained = _trained_names(model)
+    if trained is None:
+        return _without_names(model, table), None
+    if table.backend == "numpy":
+        fits = len(trained) == len(table.columns)
+        return (table.as_pandas(trained) if fits else table), None
+    order = _match_order(model, trained, [str(name) for name in table.names])
+    if _needs_pandas(model, table):
+        table = table.as_pandas([str(name) for name in table.names])
+    return (table, None) if order is None else (table.reordered(order), order)
+
+
+def _needs_pandas(model: Model, table: TableFormat) -> bool:
+    """LightGBM ends the process when it meets labels of Arrow; scikit-learn cannot select columns of PyArrow tables."""
+    if _is_lightgbm(model):
+        return table.backend != "pandas"
+    return table.backend == "pyarrow" and _is_instance(model, "sklearn.base", "BaseEstimator")
+
+
+def _trained_names(model: Model) -> list[str] | None:
+    """Column names that the model was trained with, None if it does not tell or had none."""
+    if _is_instance(model, "xgboost", "Booster"):
+        names = model.feature_names
+    elif _is_instance(model, "lightgbm", "Booster"):
+        names = model.feature_name()
+        names = None if all(re.fullmatch(r"Column_\d+", name) for name in names) else names
+    else:
+        names = getattr(model, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _match_order(model: Model, trained: list[str], names: list[str]) -> tuple[int, ...] | None:
+    """Positions of the trained columns among `names`; None if the order is right, or for the model itself to judge."""
+    if _is_lightgbm(model):  # it renames columns, and never looks at the names of what it predicts
+        names = [re.sub(r"[\s\[\]{}\",:]", "_", name) for name in names]
+        trained = [re.sub(r"[\s\[\]{}\",:]", "_", name) for name in trained]
+        if set(names) != set(trained):
+            raise ModelError(
+                f"model {_describe(model)} must be explained with the columns that it was trained on, "
+                f"{listing(trained)}, got {listing(names)}. Fit the explainer on these columns."
+            )
+    if trained == names or set(trained) != set(names):
+        return None
+    return tuple(names.index(name) for name in trained)
+
+
+def _without_names(model: Model, table: TableFormat) -> TableFormat:
+    """Array for a scikit-learn model that was trained on one, else the table as it is.
+
+    With column names that are not text scikit-learn remembers none, so their absence means nothing.
+    """
+    knows_nothing = table.backend == "numpy" or not all(isinstance(name, str) for name in table.names)
+    is_sklearn = _is_instance(model, "sklearn.base", "BaseEstimator") and hasattr(model, "n_features_in_")
+    if knows_nothing or not (is_sklearn or _is_lightgbm(model) or _is_instance(model, "xgboost", "Booster")):
+        return table
+    return table.as_array() or table
+
+
+def _array_for_torch(table: TableFormat) -> TableFormat:
+    array = table.as_array()
+    if array is None:
+        text = [c.name for c in table.columns if c.levels and not isinstance(c.levels[0], (bool, int, float))]
+        raise ModelError(
+            f"a torch module needs numeric columns, got levels in {listing(text)}. "
+            "Pass a function that encodes the levels and calls the module."
+        )
+    return array
 
 
 def _call(model: Model, table: Any) -> Any:
     """Call the model in the way that gives numbers: probabilities for classifiers, predictions otherwise."""
     try:
         return _caller(model)(table)
-    except (ModelError, KeyboardInterrupt, MemoryError):
+    except (ModelError, MemoryError):
         raise
     except Exception as error:
         raise ModelError(
@@ -92,24 +159,39 @@ def _caller(model: Model) -> Callable[[Any], Any]:
         return lambda table: _call_torch(model, table)
     if _is_instance(model, "xgboost", "Booster"):
         return lambda table: _call_booster(model, table)
-    if hasattr(model, "predict_proba") and not _is_regressor(model):
+    if hasattr(model, "predict_proba") and not _is_a(model, "regressor"):
         return lambda table: model.predict_proba(table)
     if hasattr(model, "predict"):
+        _refuse_bare_classifier(model)
         return lambda table: model.predict(table)
-    if callable(model):
+    if callable(model) and not isinstance(model, type):
         return lambda table: model(table)
     raise ModelError(
-        f"model must have predict or predict_proba, or be callable, got {_describe(model)}. Pass a function of a table."
+        f"model must have predict or predict_proba, or be callable, got {_describe(model)}. "
+        "Pass a fitted model or a function of a table."
     )
 
 
-def _is_regressor(model: Model) -> bool:
-    from sklearn.base import is_regressor
+def _refuse_bare_classifier(model: Model) -> None:
+    """A class label is no number, even where it is written as one."""
+    if _is_a(model, "classifier"):
+        raise ModelError(
+            f"classifier {_describe(model)} must have predict_proba, because class labels are not numbers to explain. "
+            "Pass its decision_function as the model, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+        )
 
+
+def _is_a(model: Model, kind: str) -> bool:
+    """Ask scikit-learn whether an estimator is a "regressor" or a "classifier"."""
+    base = sys.modules.get("sklearn.base")
     try:
-        return bool(is_regressor(model))
-    except AttributeError:  # objects that only look like estimators
+        return base is not None and bool(getattr(base, f"is_{kind}")(model))
+    except (AttributeError, TypeError, ValueError):  # objects that only look like estimators
         return False
+
+
+def _is_lightgbm(model: Model) -> bool:
+    return _is_instance(model, "lightgbm", "Booster") or _is_instance(model, "lightgbm", "LGBMModel")
 
 
 def _is_instance(model: Model, package: str, path: str) -> bool:
@@ -120,25 +202,23 @@ def _is_instance(model: Model, package: str, path: str) -> bool:
     return isinstance(found, type) and isinstance(model, found)
 
 
-def _call_torch(model: Model, table: Any) -> Any:
+def _call_torch(model: Model, values: Any) -> Any:
+    """Call a module on its own device, in its own precision and in evaluation mode; modes are put back afterwards."""
     import torch
 
-    values = np.asarray(table)
-    if values.dtype.kind not in "fiub":
-        raise ModelError(
-            f"a torch module needs numeric columns, got {values.dtype} from a table with levels. "
-            "Pass a function that encodes the levels and calls the module."
-        )
-    parameter = next(model.parameters(), None)
+    parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
     device = parameter.device if parameter is not None else "cpu"
     dtype = parameter.dtype if parameter is not None else torch.float32
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            return model(torch.as_tensor(values, dtype=dtype, device=device)).cpu().numpy()
-    finally:
-        model.train(was_training)
+    inputs = torch.tensor(values, dtype=dtype, device=device)
+    with _TORCH_LOCK:
+        training = [module for module in model.modules() if module.training]
+        model.eval()
+        try:
+            with torch.inference_mode():
+                return model(inputs)
+        finally:
+            for module in training:
+                module.training = True
 
 
 def _call_booster(model: Model, table: Any) -> Any:
@@ -148,34 +228,54 @@ def _call_booster(model: Model, table: Any) -> Any:
 
 
 def _as_outputs(raw: Any, model: Model, n_rows: int) -> Outputs:
-    values = np.asarray(raw)
+    values = _as_array(raw, model)
     if values.dtype.kind not in "fiub":
-        try:
-            values = values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ModelError(
-                f"model {_describe(model)} must return numbers, got {values.dtype} such as {values.ravel()[:1].tolist()}. "
-                "For a classifier explain its probabilities (predict_proba)."
-            ) from None
+        raise ModelError(
+            f"model {_describe(model)} must return numbers, got {values.dtype} such as {listing(values.ravel()[:1])}. "
+            "For a classifier explain its probabilities (predict_proba)."
+        )
+    if values.ndim == 0 and n_rows == 1:
+        values = values.reshape(1)  # functions that squeeze what they return
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
         raise ModelError(
             f"model {_describe(model)} must return one row of outputs per row, shape ({n_rows},) or ({n_rows}, outputs), "
-            f"got shape {np.shape(raw)}."
+            f"got shape {values.shape}. Pass a function that returns one of these."
         )
     return np.asarray(values, dtype=np.float64)
 
 
-def _check_finite(outputs: Outputs, model: Model, table_format: TableFormat, rows: Rows) -> None:
-    if np.isfinite(outputs.sum()) or np.isfinite(outputs).all():  # a finite sum proves it without a temporary
-        return
+def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
+    """Whatever a model returns as an array: lists, series, tensors; objects become numbers if they are."""
+    if hasattr(raw, "detach"):
+        raw = raw.detach().cpu()
+        raw = raw.float() if raw.is_floating_point() and raw.element_size() < 4 else raw  # NumPy has no bfloat16
+    try:
+        values = np.asarray(raw)
+        is_text = values.dtype == object and any(isinstance(value, str) for value in values.ravel())
+        return values.astype(np.float64) if values.dtype == object and not is_text else values
+    except (TypeError, ValueError) as error:
+        raise ModelError(
+            f"model {_describe(model)} must return an array of numbers, got {type(raw).__name__} that is none: {error}. "
+            "Pass a function that returns one row of outputs per row."
+        ) from None
+
+
+def _check_finite(outputs: Outputs, predictor: Predictor, rows: Rows) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(outputs.sum()) or np.isfinite(outputs).all():  # a finite sum proves it without a temporary
+            return
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
-    first = table_format.write(rows[bad[:1]])
-    gaps = " The row has missing values: use a model that accepts them." if np.isnan(rows[bad[0]]).any() else ""
+    first = rows[bad[0]] if predictor.order is None else rows[bad[0]][list(predictor.order)]
+    if np.isnan(first).any():
+        hint = "That row has missing values: use a model that accepts them, or impute them before."
+    else:
+        hint = "Make it return a number for every combination of feature values, e.g. by clipping its input."
     raise ModelError(
-        f"model {_describe(model)} must return finite numbers, got NaN or infinity for {len(bad)} of {len(rows)} rows, "
-        f"positions {listing(bad.tolist())}. The first of them is\n{first}\n{gaps}".rstrip()
+        f"model {_describe(predictor.model)} must return finite numbers, got NaN or infinity for {len(bad)} of "
+        f"{len(rows)} rows, at positions {listing(bad.tolist())}; the first is {predictor.table_format.describe(first)}. "
+        f"{hint}"
     )
 
 
@@ -187,9 +287,11 @@ def _output_names(model: Model, n_outputs: int) -> tuple[str, ...]:
 
 
 def _pick_output(output: str | int, names: tuple[str, ...]) -> int:
-    if isinstance(output, (int, np.integer)) and not isinstance(output, bool) and -len(names) <= output < len(names):
+    """Position of an output given by position (integers) or by name (anything else)."""
+    is_position = isinstance(output, (int, np.integer)) and not isinstance(output, bool)
+    if is_position and -len(names) <= int(output) < len(names):
         return int(output) % len(names)
-    if str(output) in names and not isinstance(output, (int, np.integer)):
+    if not is_position and str(output) in names:
         return names.index(str(output))
     raise OptionError(f"output must be a name among {listing(names)} or a position below {len(names)}, got {output!r}.")
 

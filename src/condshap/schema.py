@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import CondShapWarning, SchemaError, listing
-from condshap.tables import Column, TableFormat, read_columns, to_pandas
-from condshap.types import Floats, Rows, Table
+from condshap.tables import Column, Levels, TableFormat, read_columns, to_pandas
+from condshap.types import Floats, Indices, Rows, Table
 
 
 class Kind(Enum):
@@ -64,8 +64,8 @@ class FeatureSchema:
             raise SchemaError(
                 f"training rows must not be empty, got a table of shape {frame.shape}. Pass rows to learn from."
             )
-        declared = _resolve_columns(categorical, [str(name) for name in frame.columns])
-        features = tuple(_learn_feature(column, column.name in declared) for column in read_columns(frame))
+        declared = _resolve_columns(categorical, list(frame.columns))
+        features = tuple(_learn_feature(column, j in declared) for j, column in enumerate(read_columns(frame)))
         return cls(features, TableFormat.of(X, [feature.levels for feature in features]))
 
     @property
@@ -82,15 +82,20 @@ class FeatureSchema:
         return tuple(feature.name for feature in self.features if feature.kind is kind)
 
     def encode(self, X: Table) -> Rows:
-        """Check a table against the schema and encode it, shape (n, M); columns in another order are put right."""
+        """Check a table against the schema and encode it, shape (n, M).
+
+        Columns are found by name, in any order and any type of table. Arrays have no names, so that their columns, or
+        those of a table explained by a schema that was learned from an array, are taken as they come.
+        """
         frame = to_pandas(X)
         if len(frame) == 0:
             raise SchemaError("a table to encode must have at least one row, got none. Pass the rows to explain.")
-        names = [str(name) for name in frame.columns]
-        _check_columns(names, self.names, is_array=isinstance(X, np.ndarray))
-        position = {name: j for j, name in enumerate(names)}
-        ordered = frame.iloc[:, [position[name] for name in self.names]]
-        columns = read_columns(ordered)
+        if isinstance(X, np.ndarray):
+            order = _find_by_position(frame.shape[1], len(self))
+        else:
+            names = [str(name) for name in frame.columns]
+            order = _find_columns(names, self.names, may_be_nameless=self.table_format.backend == "numpy")
+        columns = read_columns(frame.iloc[:, order])
         rows = [_encode(column, feature) for column, feature in zip(columns, self.features, strict=True)]
         return np.ascontiguousarray(np.column_stack(rows), dtype=np.float64)
 
@@ -99,13 +104,18 @@ class FeatureSchema:
         return self.table_format.write(rows)
 
 
-def _resolve_columns(columns: Iterable[str | int], names: Sequence[str]) -> set[str]:
-    if isinstance(columns, (str, int)):
-        columns = [columns]
-    found = {
-        names[c] if isinstance(c, (int, np.integer)) and -len(names) <= c < len(names) else str(c) for c in columns
-    }
-    unknown = sorted(found - set(names))
+def _resolve_columns(columns: Iterable[str | int], labels: Sequence[Any]) -> set[int]:
+    """Positions of columns given by name or, where no column has that name, by position."""
+    names = [str(label) for label in labels]
+    chosen = [columns] if isinstance(columns, (str, int)) else list(columns)
+    found, unknown = set(), []
+    for column in chosen:
+        if str(column) in names and (isinstance(column, str) or column in labels):
+            found.add(names.index(str(column)))
+        elif isinstance(column, (int, np.integer)) and -len(names) <= column < len(names):
+            found.add(int(column) % len(names))
+        else:
+            unknown.append(column)
     if unknown:
         raise SchemaError(
             f"categorical must name columns of the table, got {listing(unknown)}. The columns are {listing(names)}."
@@ -113,59 +123,67 @@ def _resolve_columns(columns: Iterable[str | int], names: Sequence[str]) -> set[
     return found
 
 
-def _check_columns(names: Sequence[str], expected: Sequence[str], *, is_array: bool) -> None:
-    if is_array and len(names) != len(expected):
-        raise SchemaError(f"rows must have {len(expected)} columns as in training, got {len(names)}.")
-    if is_array and set(names) != set(expected):
+def _find_by_position(n_columns: int, n_expected: int) -> list[int]:
+    if n_columns != n_expected:
         raise SchemaError(
-            f"rows must be a table with the training columns {listing(expected)}, got an array without names. "
-            "Wrap it in a DataFrame with these columns."
+            f"rows must have {n_expected} columns as in training, got {n_columns}. An array has no column names, so its "
+            "columns must be those of the training rows in their order."
         )
+    return list(range(n_columns))
+
+
+def _find_columns(names: Sequence[str], expected: Sequence[str], *, may_be_nameless: bool) -> list[int]:
+    """Positions of the expected columns."""
     missing = [name for name in expected if name not in names]
     extra = [name for name in names if name not in expected]
+    if may_be_nameless and missing:  # the expected names were made up for an array
+        return _find_by_position(len(names), len(expected))
     if len(missing) == len(expected):
         raise SchemaError(
-            f"rows must have the training columns {listing(expected)}, got none of them but {listing(extra)}."
+            f"rows must have the training columns {listing(expected)}, got none of them but {listing(extra)}. "
+            "Pass the columns that the explainer was fitted on."
         )
     if missing:
         raise SchemaError(f"rows must have every training column, missing are {listing(missing)}. Add them.")
     if extra:
         raise SchemaError(f"rows must have only the training columns, got also {listing(extra)}. Drop these columns.")
+    return [names.index(name) for name in expected]
 
 
 def _learn_feature(column: Column, declared: bool) -> Feature:
     if column.numbers is not None and not declared:
         return _learn_continuous(column.name, column.numbers)
-    levels = column.declared if column.declared is not None else _sorted_levels(column)
-    present = _present_labels(column)
-    if not present:
-        raise SchemaError(f"column '{column.name}' must have at least one value, all are missing. Drop this column.")
-    if len(present) == 1:
-        _warn_constant(column.name, next(iter(present)))
+    codes, levels = _as_levels(column)
+    present = np.unique(codes[codes >= 0])
+    if len(present) == 0:
+        raise _all_missing(column.name)
+    if len(present) == 1 and len(codes) > 1 and (codes >= 0).all():
+        _warn_constant(column.name, levels[present[0]])
     return Feature(column.name, Kind.CATEGORICAL, levels=levels)
 
 
-def _present_labels(column: Column) -> set[Any]:
-    if column.labels is not None:
-        return set(column.labels.tolist()) - {None}
+def _as_levels(column: Column) -> tuple[Indices, Levels]:
+    """Codes (n,), -1 for missing, and the levels that they stand for; numbers become levels in ascending order."""
+    if column.codes is not None:
+        return column.codes, column.levels
     assert column.numbers is not None
-    return set(column.numbers[~np.isnan(column.numbers)].tolist())
+    _check_finite(column.name, column.numbers)
+    codes, found = pd.factorize(column.numbers, sort=True)
+    whole = np.array_equal(found, np.rint(found))  # codes stored as 1.0 because a column had gaps are still codes
+    return codes.astype(np.intp), tuple((found.astype(np.int64) if whole else found).tolist())
 
 
-def _sorted_levels(column: Column) -> tuple[Any, ...]:
-    levels = sorted(_present_labels(column))
-    if column.numbers is not None and all(float(level).is_integer() for level in levels):
-        return tuple(int(level) for level in levels)  # codes stored as 1.0 because a column had gaps are still codes
-    return tuple(levels)
+def _all_missing(name: str) -> SchemaError:
+    return SchemaError(f"column '{name}' must have at least one value, all are missing. Drop this column.")
 
 
 def _learn_continuous(name: str, numbers: Floats) -> Feature:
     _check_finite(name, numbers)
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
-        raise SchemaError(f"column '{name}' must have at least one value, all are missing. Drop this column.")
+        raise _all_missing(name)
     low, high = float(present.min()), float(present.max())
-    if low == high and len(numbers) > 1:
+    if low == high and len(numbers) == len(present) > 1:
         _warn_constant(name, low)
     whole = bool(np.array_equal(present, np.rint(present)))
     return Feature(name, Kind.CONTINUOUS, support=(low, high), is_integer=whole)
@@ -190,27 +208,29 @@ def _check_finite(name: str, numbers: Floats) -> None:
 
 
 def _encode(column: Column, feature: Feature) -> Floats:
-    if feature.kind is Kind.CONTINUOUS:
-        if column.numbers is None:
-            raise SchemaError(
-                f"column '{feature.name}' must hold numbers as in training, got labels such as "
-                f"{listing(sorted(map(str, _present_labels(column))), limit=3)}. Convert it."
-            )
-        _check_finite(feature.name, column.numbers)
-        return column.numbers
+    if feature.kind is Kind.CATEGORICAL:
+        return _encode_levels(column, feature)
+    if column.numbers is None:
+        raise SchemaError(
+            f"column '{feature.name}' must hold numbers as in training, got levels such as "
+            f"{listing(column.levels[:3])}. Convert it to numbers."
+        )
+    _check_finite(feature.name, column.numbers)
+    return column.numbers
+
+
+def _encode_levels(column: Column, feature: Feature) -> Floats:
+    """Codes of the schema's levels (n,), NaN for missing: a look-up per level, not per row."""
     assert feature.levels is not None
-    labels = column.labels if column.labels is not None else column.numbers
-    assert labels is not None
-    code = {level: float(i) for i, level in enumerate(feature.levels)}
-    missing = pd.isna(labels)
-    encoded = np.array(
-        [np.nan if gone else code.get(label, -1.0) for label, gone in zip(labels.tolist(), missing, strict=True)]
-    )
+    codes, levels = _as_levels(column)
+    position = {level: float(i) for i, level in enumerate(feature.levels)}
+    lookup = np.array([*(position.get(level, -1.0) for level in levels), np.nan])  # code -1 is the last one: missing
+    encoded = lookup[codes]
     unseen = np.flatnonzero(encoded == -1.0)
     if len(unseen):
-        names = dict.fromkeys(labels[unseen].tolist())
+        names = [levels[code] for code in dict.fromkeys(codes[unseen].tolist())]
         raise SchemaError(
             f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got the unseen {listing(names)} "
             f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it."
         )
-    return encoded
+    return np.asarray(encoded)

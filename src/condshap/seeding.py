@@ -48,7 +48,9 @@ def stage_word(stage: str) -> np.uint64:
 
 def derive_seed(seed: int, stage: str) -> int:
     """Seed of a stage, far from the seeds of all other stages."""
-    return int(hash_words(np.uint64(seed), stage_word(stage)))
+    low, high = int(seed) % 2**64, int(seed) >> 64
+    words = [low] if high == 0 else [low, high % 2**64]
+    return int(hash_words(*(np.uint64(word) for word in words), stage_word(stage)))
 
 
 def generator(seed: int, stage: str) -> np.random.Generator:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -12,6 +14,7 @@ from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, wl
 from condshap.types import Floats, Values
 
 _FOLLOWED = 0.1
+_COLUMNS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +25,13 @@ class ShapleyValues:
     std_errors: Floats
 
 
-def solve_shapley(values: Values, variances: Values, plan: CoalitionPlan) -> ShapleyValues:
+def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> ShapleyValues:
     """Solve for Shapley values: by eq. (1) of the paper with all coalitions, by constrained regression otherwise.
 
     Parameters
     ----------
     values : (C, R, O) contribution function, in the plan's order
-    variances : (C, R, O) Monte Carlo variances of `values`
+    std_errors : (C, R, O) Monte Carlo standard errors of `values`
     plan : the coalitions
 
     Returns
@@ -36,18 +39,36 @@ def solve_shapley(values: Values, variances: Values, plan: CoalitionPlan) -> Sha
     Values that sum to v(all) - v(0) exactly, and standard errors from Monte Carlo and from sampling of coalitions.
     """
     n_coalitions, n_rows, n_outputs = values.shape
-    v, noise = values.reshape(n_coalitions, -1), variances.reshape(n_coalitions, -1)
-    if plan.is_exact:
-        phi = exact_shapley(v, plan.masks)
-        variance = exact_shapley_variances(noise, plan.masks)
-    else:
-        A, leverage = wls_operator(plan.masks, plan.weights)
-        phi = A @ v
-        variance = A**2 @ noise + _coalition_variances(v, noise, phi, A, leverage, plan)
+    v, errors = values.reshape(n_coalitions, -1), std_errors.reshape(n_coalitions, -1)
+    phi, variance = np.empty((2, plan.n_players, v.shape[1]))
+    solve = _solve_exactly if plan.is_exact else _regression(plan)
+    at_once = max(_COLUMNS, 2**20 // n_coalitions)  # columns are rows times outputs; bounds the temporaries
+    for start in range(0, v.shape[1], at_once):
+        some = slice(start, start + at_once)
+        phi[:, some], variance[:, some] = solve(v[:, some], errors[:, some] ** 2, plan)
     phi += (v[-1] - v[0] - phi.sum(axis=0)) / plan.n_players  # rounding only: both solvers are efficient already
     shape = (plan.n_players, n_rows, n_outputs)
-    errors = np.sqrt(np.maximum(variance, 0.0))
-    return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), errors.reshape(shape).swapaxes(0, 1).copy())
+    deviation = np.sqrt(np.maximum(variance, 0.0))
+    return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), deviation.reshape(shape).swapaxes(0, 1).copy())
+
+
+Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]
+"""v and its variances, both (C, n) -> phi and its variances, both (P, n)."""
+
+
+def _solve_exactly(v: Floats, noise: Floats, plan: CoalitionPlan) -> tuple[Floats, Floats]:
+    return exact_shapley(v, plan.masks), exact_shapley_variances(noise, plan.masks)
+
+
+def _regression(plan: CoalitionPlan) -> Solve:
+    """Constrained regression, with everything that depends on the coalitions only done once."""
+    A, leverage = wls_operator(plan.masks, plan.weights)
+
+    def solve(v: Floats, noise: Floats, plan: CoalitionPlan) -> tuple[Floats, Floats]:
+        phi = A @ v
+        return phi, A**2 @ noise + _coalition_variances(v, noise, phi, A, leverage, plan)
+
+    return solve
 
 
 def _coalition_variances(
@@ -75,7 +96,7 @@ def _coalition_variances(
     corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
     missing_share = 1.0 - plan.inclusion[first]
     total = (A[:, first] ** 2 * missing_share) @ (corrected - random_part)
-    return np.maximum(total, 0.0) * _few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
+    return np.asarray(np.maximum(total, 0.0)) * _few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
 
 
 def _few_pairs_factor(spare: int) -> float:

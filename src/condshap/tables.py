@@ -6,8 +6,9 @@ of sampled rows and must give the model exactly the dtypes and categories that i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import narwhals as nw
 import numpy as np
@@ -16,38 +17,53 @@ import pandas as pd
 from condshap.exceptions import SchemaError, listing
 from condshap.types import Floats, Indices, Rows, Table
 
+Levels: TypeAlias = tuple[Any, ...]
+
 _NUMERIC_OBJECTS = {"integer", "floating", "mixed-integer-float"}
-_LABEL_OBJECTS = {"string", "boolean"}
+_EXACT_INTEGERS = 2.0**53  # beyond this float64 cannot tell neighbouring integers apart
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column as read: either numbers (n,) with NaN for missing, or labels (n,) with None for missing.
+    """One column as read.
 
-    `declared` holds the categories of the dtype, in their order, when the dtype has them.
+    Attributes
+    ----------
+    numbers : (n,) with NaN for missing, None for a column of labels
+    codes : (n,) positions in `levels`, -1 for missing, None for a column of numbers
+    levels : different labels, in the order of the dtype where it has one, sorted otherwise
+
+    A column without a single value has both, because it fits any kind.
     """
 
     name: str
     numbers: Floats | None
-    labels: np.ndarray[Any, np.dtype[np.object_]] | None
-    declared: tuple[Any, ...] | None
+    codes: Indices | None = None
+    levels: Levels = ()
+    is_declared: bool = False
 
 
 def to_pandas(X: Table) -> pd.DataFrame:
-    """Turn any supported table into a pandas frame with string column names."""
+    """Turn any supported table into a pandas frame with unique column names."""
     if isinstance(X, np.ndarray):
         return _array_to_pandas(X)
+    if isinstance(X, pd.DataFrame):
+        _check_names([str(name) for name in X.columns])
+        return X
+    _check_names([str(name) for name in getattr(X, "column_names", [])])  # of PyArrow, which allows duplicates
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=False)
     except TypeError as error:
         raise SchemaError(
             f"a table must be a pandas, Polars or PyArrow table or a 2-D NumPy array, got {type(X).__name__}. "
-            "Convert it, e.g. with pandas.DataFrame(...)."
+            "Convert it, e.g. with pandas.DataFrame(...); collect a lazy frame first."
         ) from error
-    native = frame.to_native()
-    table: pd.DataFrame = native if isinstance(native, pd.DataFrame) else frame.to_pandas()
-    _check_names([str(name) for name in table.columns])
-    return table
+    # the order of Polars' Categorical is alphabetical and its categories belong to the process, not to the column
+    free = [
+        name for name, dtype in frame.schema.items() if dtype == nw.Categorical and frame.implementation.is_polars()
+    ]
+    converted: pd.DataFrame = (frame.with_columns(nw.col(*free).cast(nw.String)) if free else frame).to_pandas()
+    return converted
 
 
 def _array_to_pandas(X: np.ndarray[Any, Any]) -> pd.DataFrame:
@@ -62,9 +78,8 @@ def generated_names(n: int) -> list[str]:
     return [f"x{j}" for j in range(n)]
 
 
-def _check_names(names: list[str]) -> None:
-    seen: set[str] = set()
-    repeated = [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+def _check_names(names: Sequence[str]) -> None:
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
     if repeated:
         raise SchemaError(f"column names must be unique, got {listing(repeated)} more than once. Rename these columns.")
 
@@ -77,130 +92,271 @@ def read_columns(frame: pd.DataFrame) -> list[Column]:
 def _read_column(name: str, series: pd.Series[Any]) -> Column:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return Column(name, None, _labels(series), tuple(dtype.categories.tolist()))
+        codes = series.cat.codes.to_numpy().astype(np.intp)
+        return Column(name, None, codes, tuple(dtype.categories.tolist()), is_declared=True)
     if pd.api.types.is_bool_dtype(dtype):
-        return Column(name, None, _labels(series), (False, True))
-    if pd.api.types.is_complex_dtype(dtype):
-        raise SchemaError(f"column '{name}' must hold real numbers or levels, got complex numbers. Split it.")
-    if pd.api.types.is_numeric_dtype(dtype):
-        return Column(name, series.to_numpy(dtype=np.float64, na_value=np.nan), None, None)
+        return _read_booleans(name, series)
+    if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
+        return Column(name, _read_numbers(name, series))
+    if isinstance(dtype, pd.StringDtype):
+        return _read_text(name, series)
     if dtype.kind == "O" or pd.api.types.is_string_dtype(dtype):
         return _read_objects(name, series)
     raise SchemaError(
         f"column '{name}' must hold numbers or levels, got dtype {dtype}. "
-        "Convert it: dates to a number, anything else to 'category'."
+        "Convert it: dates to a number such as days since a date, anything else to 'category'."
     )
+
+
+def _read_numbers(name: str, series: pd.Series[Any]) -> Floats:
+    numbers: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if series.dtype.kind in "iu" and (large := np.flatnonzero(np.abs(numbers) >= _EXACT_INTEGERS)).size:
+        raise SchemaError(
+            f"column '{name}' must hold integers below 2**53, which float64 keeps exactly, got larger ones in rows "
+            f"{listing(large.tolist())}. Convert it with astype(float), or drop it if it is an identifier."
+        )
+    return numbers
+
+
+def _read_booleans(name: str, series: pd.Series[Any]) -> Column:
+    numbers = series.astype("boolean").to_numpy(dtype=np.float64, na_value=-1.0)
+    codes = numbers.astype(np.intp)
+    return Column(name, None, codes, (False, True), is_declared=True)
+
+
+def _read_text(name: str, series: pd.Series[Any]) -> Column:
+    codes, levels = pd.factorize(series, sort=True)
+    numbers = np.full(len(series), np.nan) if len(levels) == 0 else None
+    return Column(name, numbers, codes.astype(np.intp), tuple(str(level) for level in levels))
 
 
 def _read_objects(name: str, series: pd.Series[Any]) -> Column:
     found = pd.api.types.infer_dtype(series, skipna=True)
     if found in _NUMERIC_OBJECTS:
-        return Column(name, pd.to_numeric(series).to_numpy(dtype=np.float64, na_value=np.nan), None, None)
-    if found in _LABEL_OBJECTS or found == "empty":
-        declared = (False, True) if found == "boolean" else None
-        return Column(name, None, _labels(series), declared)
-    types = sorted({type(value).__name__ for value in series.dropna()})
+        numbers = series.where(series.notna(), np.nan).astype(np.float64).to_numpy()
+        return Column(name, np.asarray(numbers, dtype=np.float64))
+    if found == "boolean":
+        return _read_booleans(name, series)
+    if found in {"string", "empty"}:
+        return _read_text(name, series)
+    first = _first_of_each_type(series)
+    what = "values of one type" if len(first) > 1 else "numbers, text or booleans"
     raise SchemaError(
-        f"column '{name}' must hold values of one type, got {listing(types)}. "
-        "Convert it with astype(str) or to a number."
+        f"column '{name}' must hold {what}, got {', '.join(first[:5])}. "
+        "Convert it with astype(str) to use it as levels, or to a number."
     )
 
 
-def _labels(series: pd.Series[Any]) -> np.ndarray[Any, np.dtype[np.object_]]:
-    labels = series.astype(object).to_numpy(copy=True)
-    labels[series.isna().to_numpy()] = None
-    return labels
+def _first_of_each_type(series: pd.Series[Any]) -> list[str]:
+    first: dict[str, int] = {}
+    for row, value in enumerate(series):
+        if not pd.api.types.is_scalar(value) or not pd.isna(value):
+            first.setdefault(type(value).__name__, row)
+    return [f"{name} (row {row})" for name, row in first.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFormat:
-    """How one encoded column goes back: its levels (None for numbers) and its native dtype."""
+    """How one encoded column goes back.
+
+    Attributes
+    ----------
+    name : as the table spells it
+    levels : None for numbers
+    dtype : of the native table
+    missing : what stood for a missing value, where the dtype leaves a choice (objects, floats of Polars and PyArrow)
+    is_integer : Python objects were integers
+    """
 
     name: Any
-    levels: tuple[Any, ...] | None
+    levels: Levels | None
     dtype: Any
+    missing: Any = field(default=None, compare=False)
+    is_integer: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
     """How encoded rows become a native table again, of the type that the model was trained with.
 
-    `backend` is "pandas", "polars", "pyarrow" or "numpy"; for NumPy every column has the array's dtype.
+    `backend` is "pandas", "polars", "pyarrow" or "numpy"; for NumPy every column has the array's dtype. `header` is the
+    column index of a pandas frame.
     """
 
     backend: str
     columns: tuple[ColumnFormat, ...]
+    header: Any = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, X: Table, levels: list[tuple[Any, ...] | None]) -> TableFormat:
+    def of(cls, X: Table, levels: Sequence[Levels | None]) -> TableFormat:
         """Remember type, names and dtypes of `X`; `levels` holds the levels of each column, None for numbers."""
         if isinstance(X, np.ndarray):
-            named = [(name, X.dtype) for name in generated_names(X.shape[1])]
-            backend = "numpy"
-        else:
-            backend = str(nw.from_native(X, eager_only=True).implementation)
-            named = _native_dtypes(X, backend)
-        formats = (ColumnFormat(name, lv, dtype) for (name, dtype), lv in zip(named, levels, strict=True))
-        return cls(backend, tuple(formats))
+            return cls("numpy", _array_formats(X, levels))
+        if isinstance(X, pd.DataFrame):
+            columns = (_pandas_format(X.iloc[:, j], name, levels[j]) for j, name in enumerate(X.columns))
+            return cls("pandas", tuple(columns), X.columns)
+        backend = str(nw.from_native(X, eager_only=True).implementation)
+        if backend not in {"polars", "pyarrow"}:
+            raise SchemaError(
+                f"a table must be pandas, Polars, PyArrow or NumPy, got {backend}. Convert it to one of these."
+            )
+        names = list(X.column_names if backend == "pyarrow" else X.columns)
+        return cls(backend, tuple(_arrow_like_format(X[name], name, levels[j]) for j, name in enumerate(names)))
 
-    def reordered(self, names: list[Any]) -> tuple[TableFormat, list[int]]:
-        """Same format with columns in the order of `names`, and the positions that this order takes them from."""
-        position = {column.name: j for j, column in enumerate(self.columns)}
-        order = [position[name] for name in names]
-        return TableFormat(self.backend, tuple(self.columns[j] for j in order)), order
+    @property
+    def names(self) -> list[Any]:
+        """Column names as the table spells them."""
+        return [column.name for column in self.columns]
+
+    def reordered(self, order: Sequence[int]) -> TableFormat:
+        """Same format with columns taken from the given positions."""
+        header = None if self.header is None else self.header.take(list(order))
+        return replace(self, columns=tuple(self.columns[j] for j in order), header=header)
+
+    def as_array(self) -> TableFormat | None:
+        """The same columns as one float array; None if some labels are not numbers."""
+        if not all(column.levels is None or _are_numbers(column.levels) for column in self.columns):
+            return None
+        columns = (ColumnFormat(column.name, column.levels, np.dtype(np.float64)) for column in self.columns)
+        return TableFormat("numpy", tuple(columns))
+
+    def as_pandas(self, names: Sequence[Any]) -> TableFormat:
+        """The same columns as a pandas frame with other names; text becomes 'category', which every model reads."""
+        columns = (replace(_for_pandas(column), name=name) for column, name in zip(self.columns, names, strict=True))
+        return TableFormat("pandas", tuple(columns), pd.Index(list(names)))
 
     def write(self, rows: Rows) -> Table:
-        """Encoded rows (n, M) -> native table with n rows."""
-        return _WRITERS[self.backend](rows, self.columns)
+        """Encoded rows (n, M) -> native table with n rows. Plain float tables share the memory of `rows`."""
+        if self.backend == "pandas":
+            return _write_pandas(rows, self)
+        if self.backend == "polars":
+            return _write_polars(rows, self.columns)
+        return _write_pyarrow(rows, self.columns) if self.backend == "pyarrow" else _write_numpy(rows, self.columns)
+
+    def describe(self, row: Floats) -> str:
+        """One encoded row (M,) in words, at most five features, missing ones first."""
+        shown = sorted(range(len(row)), key=lambda j: not np.isnan(row[j]))[:5]
+        cells = (f"{self.columns[j].name}={_cell(row[j], self.columns[j].levels)}" for j in shown)
+        rest = f", ... {len(row) - 5} more" if len(row) > 5 else ""
+        return "{" + ", ".join(cells) + rest + "}"
 
 
-def _native_dtypes(X: Table, backend: str) -> list[tuple[Any, Any]]:
-    if backend == "pandas":
-        return list(zip(X.columns, X.dtypes, strict=True))
-    if backend == "polars":
-        return list(X.schema.items())
-    if backend == "pyarrow":
-        return [(field.name, field.type) for field in X.schema]
-    raise SchemaError(f"a table must be pandas, Polars, PyArrow or NumPy, got {backend}. Convert it to one of these.")
+def _cell(value: float, levels: Levels | None) -> str:
+    if np.isnan(value):
+        return "missing"
+    return f"{value:.6g}" if levels is None else repr(levels[int(value)])
+
+
+def _are_numbers(levels: Levels) -> bool:
+    return all(isinstance(level, (bool, int, float, np.number, np.bool_)) for level in levels)
+
+
+def _array_formats(X: np.ndarray[Any, Any], levels: Sequence[Levels | None]) -> tuple[ColumnFormat, ...]:
+    names = generated_names(X.shape[1])
+    if X.dtype != object:
+        return tuple(ColumnFormat(name, lv, X.dtype) for name, lv in zip(names, levels, strict=True))
+    objects = pd.DataFrame(X, dtype=object)
+    return tuple(_pandas_format(objects.iloc[:, j], name, levels[j]) for j, name in enumerate(names))
+
+
+def _pandas_format(series: pd.Series[Any], name: Any, levels: Levels | None) -> ColumnFormat:
+    if series.dtype != object:
+        return ColumnFormat(name, levels, series.dtype)
+    gaps = series[series.isna()]
+    missing = gaps.iloc[0] if len(gaps) else None
+    is_integer = pd.api.types.infer_dtype(series, skipna=True) == "integer"
+    return ColumnFormat(name, levels, series.dtype, missing, is_integer)
+
+
+def _arrow_like_format(values: Any, name: str, levels: Levels | None) -> ColumnFormat:
+    """Format of a Polars or PyArrow column; both have null and NaN, and we give back what we saw."""
+    dtype = getattr(values, "dtype", None) or values.type
+    n_null = values.null_count() if callable(values.null_count) else values.null_count
+    uses_nan = levels is None and n_null == 0 and bool(np.isnan(np.asarray(values, dtype=np.float64)).any())
+    return ColumnFormat(name, levels, dtype, np.nan if uses_nan else None)
+
+
+def _for_pandas(column: ColumnFormat) -> ColumnFormat:
+    if column.levels is None:
+        own = isinstance(column.dtype, np.dtype) and column.dtype != object
+        return replace(column, dtype=column.dtype if own else np.dtype(np.float64))
+    if not _are_numbers(column.levels):
+        return replace(column, dtype=pd.CategoricalDtype(list(column.levels)))
+    return replace(column, dtype=np.array(column.levels).dtype)
 
 
 def _codes(values: Floats) -> tuple[Indices, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Codes as integers, with 0 in place of missing ones, and where they are missing."""
+    """Codes as integers, -1 for missing ones, and where they are missing."""
     missing = np.isnan(values)
-    return np.where(missing, 0, values).astype(np.intp), missing
+    return np.where(missing, -1.0, values).astype(np.intp), missing
 
 
-def _as_numpy_numbers(values: Floats, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Cast to the trained dtype, except fractions drawn for an integer column: these stay fractions."""
-    if dtype.kind in "iu" and not np.array_equal(values, np.rint(values)):
+def _fits_integers(values: Floats, dtype: Any) -> bool:
+    """Tell whether all values, missing ones aside, are whole numbers within the range of an integer dtype."""
+    try:
+        limits = np.iinfo(np.dtype(str(getattr(dtype, "numpy_dtype", dtype)).lower()))
+    except (TypeError, ValueError):  # wider than NumPy's: any number will do
+        limits = np.iinfo(np.int64)
+    whole = np.array_equal(values, np.rint(values), equal_nan=True)
+    with np.errstate(invalid="ignore"):
+        return whole and not bool(((values < limits.min) | (values > limits.max)).any())
+
+
+def _numbers_as(values: Floats, column: ColumnFormat) -> np.ndarray[Any, Any]:
+    """Cast to a NumPy dtype, except what an integer column cannot hold (fractions, gaps): that stays float."""
+    dtype = column.dtype
+    if dtype.kind == "O":
+        whole = column.is_integer and _fits_integers(values, np.int64)
+        missing = np.isnan(values)
+        objects = (np.where(missing, 0.0, values).astype(np.int64) if whole else values).astype(object)
+        objects[missing] = column.missing
+        return objects
+    if dtype.kind in "iu" and (bool(np.isnan(values).any()) or not _fits_integers(values, dtype)):
         return values
     return values.astype(dtype, copy=False)
 
 
-def _write_pandas(rows: Rows, columns: tuple[ColumnFormat, ...]) -> pd.DataFrame:
-    names = pd.Index([column.name for column in columns])
-    if all(column.dtype == np.float64 and column.levels is None for column in columns):
-        return pd.DataFrame(rows, columns=names, copy=False)
-    data = {j: _pandas_column(rows[:, j], column) for j, column in enumerate(columns)}
+def _labels_as(values: Floats, column: ColumnFormat) -> np.ndarray[Any, Any]:
+    """Labels in a NumPy dtype; with gaps, integers become float, booleans and fixed-width text objects."""
+    assert column.levels is not None
+    codes, missing = _codes(values)
+    dtype = column.dtype
+    if missing.any() and dtype.kind != "f":
+        dtype = np.dtype(np.float64 if dtype.kind in "iu" else object)
+    lookup = np.empty(len(column.levels) + 1, dtype=dtype)  # code -1 is the last one: missing
+    for i, level in enumerate(column.levels):
+        lookup[i] = level
+    if dtype.kind in "fO":
+        lookup[-1] = np.nan if dtype.kind == "f" else column.missing
+    return lookup[codes]
+
+
+def _write_pandas(rows: Rows, table: TableFormat) -> pd.DataFrame:
+    dtypes = {column.dtype for column in table.columns}
+    dtype = next(iter(dtypes))
+    plain = all(column.levels is None for column in table.columns)
+    if len(dtypes) == 1 and plain and isinstance(dtype, np.dtype) and dtype.kind == "f":
+        return pd.DataFrame(rows.astype(dtype, copy=False), columns=table.header, copy=False)
+    data = {j: _pandas_column(rows[:, j], column) for j, column in enumerate(table.columns)}
     frame = pd.DataFrame(data, copy=False)
-    frame.columns = names
+    frame.columns = table.header
     return frame
 
 
 def _pandas_column(values: Floats, column: ColumnFormat) -> Any:
+    dtype = column.dtype
+    if isinstance(dtype, np.dtype):
+        written = _numbers_as(values, column) if column.levels is None else _labels_as(values, column)
+        return pd.Series(written, dtype=written.dtype, copy=False)  # or pandas would turn objects into text again
     if column.levels is None:
-        if isinstance(column.dtype, np.dtype):
-            return values if column.dtype == object else _as_numpy_numbers(values, column.dtype)
-        whole = np.array_equal(values, np.rint(values), equal_nan=True)
-        return pd.array(values, dtype=column.dtype if whole or column.dtype.kind == "f" else "Float64")
-    codes, missing = _codes(values)
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(np.where(missing, -1, codes), dtype=column.dtype)
-    labels = pd.array(np.array(column.levels, dtype=object), dtype=column.dtype).take(codes)
-    if missing.any():
-        labels = pd.array(labels, dtype=object) if column.dtype == np.bool_ else labels
-        labels[missing] = None
-    return labels
+        if dtype.kind not in "iu" or _fits_integers(values, dtype):
+            return pd.array(values, dtype=dtype)
+        wider: Any = "double[pyarrow]" if isinstance(dtype, pd.ArrowDtype) else "Float64"
+        return pd.array(values, dtype=wider)
+    codes, _ = _codes(values)
+    if isinstance(dtype, pd.CategoricalDtype):
+        return pd.Categorical.from_codes(codes, dtype=dtype)
+    return pd.array(list(column.levels), dtype=dtype).take(codes, allow_fill=True)
 
 
 def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
@@ -208,14 +364,14 @@ def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
 
     def one(values: Floats, column: ColumnFormat) -> pl.Series:
         if column.levels is None:
-            series = pl.Series(column.name, values, nan_to_null=True)
-            whole = np.array_equal(values, np.rint(values), equal_nan=True)
-            return series.cast(column.dtype) if whole or column.dtype.is_float() else series
+            keep = column.dtype.is_float() or _fits_integers(values, column.dtype)
+            series = pl.Series(column.name, values, nan_to_null=column.missing is None)
+            return series.cast(column.dtype) if keep else series
         codes, missing = _codes(values)
-        index = pl.Series(codes, dtype=pl.UInt32).set(pl.Series(missing), None)
+        index = pl.Series(np.where(missing, 0, codes), dtype=pl.UInt32).set(pl.Series(missing), None)
         return pl.Series(column.name, list(column.levels), dtype=column.dtype).gather(index)
 
-    return pl.DataFrame([one(rows[:, j], column) for j, column in enumerate(columns)])
+    return pl.DataFrame([one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)])
 
 
 def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
@@ -223,9 +379,9 @@ def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
 
     def one(values: Floats, column: ColumnFormat) -> pa.Array:
         if column.levels is None:
-            whole = np.array_equal(values, np.rint(values), equal_nan=True)
-            keep = whole or pa.types.is_floating(column.dtype)
-            return pa.array(values, type=pa.float64(), from_pandas=True).cast(column.dtype if keep else pa.float64())
+            keep = pa.types.is_floating(column.dtype) or _fits_integers(values, column.dtype)
+            array = pa.array(values, type=pa.float64(), from_pandas=column.missing is None)
+            return array.cast(column.dtype) if keep else array
         codes, missing = _codes(values)
         if pa.types.is_dictionary(column.dtype):
             levels = pa.array(column.levels, type=column.dtype.value_type)
@@ -233,27 +389,26 @@ def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
             return pa.DictionaryArray.from_arrays(index, levels, ordered=column.dtype.ordered)
         return pa.array(column.levels, type=column.dtype).take(pa.array(codes, mask=missing))
 
-    arrays = [one(rows[:, j], column) for j, column in enumerate(columns)]
+    arrays = [one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)]
     return pa.table(arrays, names=[column.name for column in columns])
 
 
 def _write_numpy(rows: Rows, columns: tuple[ColumnFormat, ...]) -> np.ndarray[Any, Any]:
-    if all(column.levels is None for column in columns):
-        dtype = columns[0].dtype
-        return rows if dtype.kind == "O" else _as_numpy_numbers(rows, dtype)
-    out = np.empty(rows.shape, dtype=object)
-    for j, column in enumerate(columns):
-        if column.levels is None:
-            out[:, j] = rows[:, j]
-            continue
-        codes, missing = _codes(rows[:, j])
-        out[:, j] = np.array(column.levels, dtype=object)[codes]
-        out[missing, j] = None
     dtype = columns[0].dtype
-    return out if dtype.kind == "O" else out.astype(dtype)
+    if dtype.kind in "fiu" and all(column.levels is None for column in columns):
+        return _numbers_as(rows, columns[0])
+    written = [
+        _numbers_as(rows[:, j], column) if column.levels is None else _labels_as(rows[:, j], column)
+        for j, column in enumerate(columns)
+    ]
+    return np.column_stack(written) if dtype.kind != "O" else _stack_objects(written)
 
 
-_WRITERS = {"pandas": _write_pandas, "polars": _write_polars, "pyarrow": _write_pyarrow, "numpy": _write_numpy}
+def _stack_objects(columns: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    out = np.empty((len(columns[0]), len(columns)), dtype=object)
+    for j, column in enumerate(columns):
+        out[:, j] = column
+    return out
 
 
 def take_rows(X: Table, rows: Indices) -> Table:

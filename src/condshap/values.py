@@ -79,15 +79,19 @@ def estimate_values(
     seed: int,
     settings: Settings,
 ) -> Moments:
-    """Estimate v(S) of every coalition in `masks` (C, M) and every row of `X` (R, M).
+    """Estimate v(S) of every interior coalition and every row of `X` (R, M).
 
     Parameters
     ----------
+    masks : (C, M) coalitions, the empty one first and the grand one last; these two are left at zero
     n_samples : (C,) samples per coalition; unused by approaches that do not sample
     """
+    shape = (len(masks), len(X), len(predictor.output_names))
+    means, variances = np.zeros(shape), np.zeros(shape)
+    factor, n_evaluations = np.zeros(len(masks)), 0
     if not is_sampler(approach):
-        means = approach.estimate(X, masks)
-        return Moments(means, np.zeros_like(means), np.zeros(len(masks)), 0)
+        means[1:-1] = approach.estimate(X, masks[1:-1])
+        return Moments(means, variances, factor, n_evaluations)
     keys = row_keys(X)
 
     def work(block: _Block) -> Moments:
@@ -96,9 +100,6 @@ def estimate_values(
         return evaluate([(samples, rows, chosen)], predictor)[0]
 
     blocks = list(_plan_blocks(n_samples, X.shape, settings))
-    shape = (len(masks), len(X), len(predictor.output_names))
-    means, variances = np.empty(shape), np.empty(shape)
-    factor, n_evaluations = np.zeros(len(masks)), 0
     for block, part in zip(blocks, _run(work, blocks, settings), strict=True):
         means[block.coalitions, block.rows] = part.means
         variances[block.coalitions, block.rows] = part.variances
@@ -158,12 +159,13 @@ def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Flo
 
 
 def _plan_blocks(n_samples: Indices, shape: tuple[int, int], settings: Settings) -> Iterator[_Block]:
-    """Blocks of coalitions with the same number of samples, times rows, small enough for the memory budget."""
+    """Blocks of interior coalitions with the same number of samples, times rows, small enough for the memory budget."""
     n_rows, n_features = shape
     bytes_per_row = 8 * n_features * _COPIES + 64
     limit = int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
-    for k in np.unique(n_samples)[::-1]:
-        positions = np.flatnonzero(n_samples == k)
+    interior = n_samples[1:-1]
+    for k in np.unique(interior)[::-1]:
+        positions = 1 + np.flatnonzero(interior == k)
         rows_at_once = int(np.clip(limit // k, 1, n_rows))
         coalitions_at_once = max(1, limit // (int(k) * rows_at_once))
         for start in range(0, len(positions), coalitions_at_once):
@@ -177,7 +179,7 @@ def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: 
     from tqdm.auto import tqdm
 
     n_jobs = min(settings.n_jobs, len(blocks)) if settings.n_jobs > 0 else settings.n_jobs
-    if n_jobs == 1:
+    if n_jobs in (0, 1):  # 0: a single player leaves nothing to do
         results: Iterable[Any] = map(work, blocks)
     else:
         from joblib import Parallel, delayed

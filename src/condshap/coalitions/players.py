@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,10 @@ class Players:
     membership: Masks
 
     @classmethod
-    def of(cls, features: Sequence[str], groups: Mapping[str, Sequence[str]] | None = None) -> Players:
+    def of(cls, features: Sequence[str], groups: Mapping[str, Sequence[str | int]] | None = None) -> Players:
         """Every feature is a player, or every group is.
+
+        Members of groups are names of features or, where no feature has that name, positions.
 
         >>> Players.of(["a", "b", "c"], {"first": ["a", "c"], "rest": ["b"]}).membership.astype(int)
         array([[1, 0, 1],
@@ -28,12 +30,17 @@ class Players:
         """
         if groups is None:
             return cls(tuple(features), np.eye(len(features), dtype=bool))
-        _check_partition(features, groups)
+        if not _is_groups(groups):
+            raise CoalitionError(
+                f"groups must map a name to a list of columns, got {groups!r}. Write e.g. {{'size': ['height', 'width']}}."
+            )
+        named = {str(name): [_feature_name(m, features) for m in members] for name, members in groups.items()}
+        _check_partition(features, named, n_groups=len(groups))
         position = {name: j for j, name in enumerate(features)}
-        membership = np.zeros((len(groups), len(features)), dtype=bool)
-        for i, members in enumerate(groups.values()):
-            membership[i, [position[str(name)] for name in members]] = True
-        return cls(tuple(str(name) for name in groups), membership)
+        membership = np.zeros((len(named), len(features)), dtype=bool)
+        for i, members in enumerate(named.values()):
+            membership[i, [position[name] for name in members]] = True
+        return cls(tuple(named), membership)
 
     def __len__(self) -> int:
         """Return the number of players P."""
@@ -46,21 +53,29 @@ class Players:
         return (masks.astype(np.uint8) @ self.membership.astype(np.uint8)).astype(bool)
 
 
-def _check_partition(features: Sequence[str], groups: Mapping[str, Sequence[str]]) -> None:
-    if not isinstance(groups, Mapping) or any(isinstance(members, str) for members in groups.values()):
-        raise CoalitionError(f"groups must map a name to a list of columns, got {groups!r}.")
-    members = [str(name) for group in groups.values() for name in group]
-    empty = [name for name, group in groups.items() if not list(group)]
-    unknown = sorted(set(members) - set(features))
-    repeated = sorted({name for name in members if members.count(name) > 1})
-    missed = [name for name in features if name not in members]
+def _is_groups(groups: object) -> bool:
+    if not isinstance(groups, Mapping):
+        return False
+    return all(isinstance(members, Iterable) and not isinstance(members, str) for members in groups.values())
+
+
+def _feature_name(member: str | int, features: Sequence[str]) -> str:
+    if isinstance(member, (int, np.integer)) and str(member) not in features and 0 <= member < len(features):
+        return features[member]
+    return str(member)
+
+
+def _check_partition(features: Sequence[str], groups: Mapping[str, Sequence[str]], *, n_groups: int) -> None:
+    members = [name for group in groups.values() for name in group]
     for problem, names in (
-        ("have at least one feature each, empty are", empty),
-        (f"name features among {listing(features)}, unknown are", unknown),
-        ("not overlap, in more than one are", repeated),
-        ("cover every feature, missing are", missed),
+        ("have at least one feature each, empty are", [name for name, group in groups.items() if not group]),
+        (f"name features among {listing(features)}, unknown are", sorted(set(members) - set(features))),
+        ("not overlap, named more than once are", sorted({name for name in members if members.count(name) > 1})),
+        ("cover every feature, missing are", [name for name in features if name not in members]),
     ):
         if names:
             raise CoalitionError(
                 f"groups must {problem} {listing(names)}. Make the groups a partition of the features."
             )
+    if len(groups) < n_groups:
+        raise CoalitionError(f"groups must have different names, got {listing(groups)} for {n_groups} groups. Rename.")

@@ -14,6 +14,7 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
+from scipy.special import gammaln
 
 from condshap.coalitions.exact import all_coalitions
 from condshap.coalitions.plan import CoalitionPlan, assemble
@@ -32,7 +33,8 @@ def sample_coalitions(n_players: int, n_coalitions: int, *, seed: int) -> Coalit
     seed : names the random stream
     """
     depth = deterministic_depth(n_players, n_coalitions)
-    for n_actual in range(n_coalitions, 2**n_players):
+    least = 2 * n_players + 1 if depth == 0 else 0  # fewer cannot be enough, see below
+    for n_actual in range(max(n_coalitions, least), 2**n_players):
         masks, weights, inclusion = _draw(n_players, n_actual, depth, seed)
         if _is_enough(masks, weights):
             return assemble(masks, weights, inclusion, n_repaired=n_actual - n_coalitions)
@@ -131,10 +133,11 @@ def _corrected_weights(drawn: _Draws, mass: Floats, depth: int) -> tuple[Floats,
     n_players = drawn.masks.shape[1]
     left = mass[depth : n_players - 1 - depth].sum()
     sizes = drawn.masks.sum(axis=1)
-    count = np.array([float(comb(n_players, int(s))) for s in range(n_players)])
-    q = mass[sizes - 1] / left / count[sizes]
-    pi = -np.expm1(drawn.n_draws * np.log1p(-np.minimum(q, 1 - 1e-12)))
-    return q / pi, pi
+    log_count = gammaln(n_players + 1) - gammaln(sizes + 1) - gammaln(n_players - sizes + 1)
+    q = np.exp(np.log(mass[sizes - 1] / left) - log_count)
+    pi = -np.expm1(drawn.n_draws * np.log1p(-q))
+    is_rare = q * drawn.n_draws < 1e-12  # then q / pi is 1 / n_draws, whatever underflows
+    return np.where(is_rare, 1 / max(drawn.n_draws, 1), q / np.where(is_rare, 1.0, pi)), pi
 
 
 def _scaled(weights: Floats, total: float) -> Floats:

@@ -1,0 +1,62 @@
+# Everything from a fresh clone with Python 3.11 (or later) and make:
+#   make demo   set up and run the demo          make test       set up, then lint, types, tests, doctests
+#   make docs   build the documentation          make test-slow  the statistical tests, which take minutes
+#   make bench  measure speed and memory         make clean      remove everything that make has made
+#   make format put the code in shape            make lint       only look at its shape and types
+
+PYTHON ?= $(firstword $(shell command -v python3.11 python3 python 2>/dev/null))
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e
+WHAT := pyproject.toml constraints.txt
+
+.PHONY: demo test test-slow bench docs lint format clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.demo
+	$(BIN)/condshap demo
+
+test: lint
+	$(BIN)/pytest -q -n 2
+
+test-slow: $(VENV)/.dev
+	$(BIN)/pytest -n 2 -m "slow or gpu"
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.overhead
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
+	@echo "Open docs/_build/index.html"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean:
+	rm -rf $(VENV) build dist demo-output docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Set-ups: a stamp per extra, made again only when the requirements have changed.
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(WHAT) | $(VENV)/bin/python
+	@echo "Setting up $(VENV) for the demo; the first time takes some minutes ..."
+	$(INSTALL) '.[demo]'
+	@touch $@
+
+$(VENV)/.dev: $(WHAT) | $(VENV)/bin/python
+	@echo "Setting up $(VENV) for development; the first time takes some minutes ..."
+	$(INSTALL) '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: $(WHAT) | $(VENV)/bin/python
+	@echo "Setting up $(VENV) for the documentation; the first time takes some minutes ..."
+	$(INSTALL) '.[docs]'
+	@touch $@

@@ -1,0 +1,177 @@
+"""Names -> ready-made tables with a fixed split, for demos, docs and tests; nothing is downloaded.
+
+The rows come from packages that carry them: Abalone from scikit-lego and the penguins from palmerpenguins (both in the
+extra ``demo``), diabetes from scikit-learn. Each loader returns the features with proper dtypes, so that kinds and
+levels need no declaration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from condshap.exceptions import CondShapError
+from condshap.types import Indices
+
+_ABALONE_COLUMNS = {
+    "length": "Length",
+    "diameter": "Diameter",
+    "height": "Height",
+    "whole_weight": "WholeWeight",
+    "shucked_weight": "ShuckedWeight",
+    "viscera_weight": "VisceraWeight",
+    "shell_weight": "ShellWeight",
+    "sex": "Sex",
+}
+_ABALONE_ROWS = 4177
+_SPLIT_SEED = 0
+
+
+class MissingPackageError(CondShapError, ImportError):
+    """A package of an optional extra is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Features, response and a split of n rows with M features.
+
+    Attributes
+    ----------
+    X : (n, M) frame, categorical columns as ``category``
+    y : (n,) response
+    train : (n_train,) positions of the training rows
+    test : (n_test,) positions of the test rows; together with `train` every row once
+    """
+
+    X: pd.DataFrame
+    y: pd.Series[Any]
+    train: Indices
+    test: Indices
+
+    @property
+    def X_train(self) -> pd.DataFrame:  # noqa: N802 - named as everywhere in the field
+        """Features of the training rows, (n_train, M)."""
+        return self.X.iloc[self.train]
+
+    @property
+    def X_test(self) -> pd.DataFrame:  # noqa: N802
+        """Features of the test rows, (n_test, M)."""
+        return self.X.iloc[self.test]
+
+    @property
+    def y_train(self) -> pd.Series[Any]:
+        """Response of the training rows, (n_train,)."""
+        return self.y.iloc[self.train]
+
+    @property
+    def y_test(self) -> pd.Series[Any]:
+        """Response of the test rows, (n_test,)."""
+        return self.y.iloc[self.test]
+
+
+def load_abalone() -> Dataset:
+    """Abalone: the rings of 4177 snails by seven measurements and their sex (F, I for infant, M).
+
+    The split is the one of the paper's authors: 100 test rows, in their order, and 4077 training rows.
+
+    Notes
+    -----
+    Section 5 of the paper; Nash et al. (1994), UCI Machine Learning Repository. Needs the extra ``demo``.
+
+    Examples
+    --------
+    >>> abalone = load_abalone()
+    >>> abalone.X_train.shape, abalone.X_test.shape
+    ((4077, 8), (100, 8))
+    >>> abalone.X["Sex"].cat.categories.tolist()
+    ['F', 'I', 'M']
+    """
+    frame: pd.DataFrame = _import_extra("sklego.datasets", "scikit-lego").load_abalone(as_frame=True)
+    if len(frame) != _ABALONE_ROWS:
+        # the test rows are positions: in another table they would be other snails
+        raise CondShapError(
+            f"Abalone must have {_ABALONE_ROWS} rows in the order of the UCI repository, got {len(frame)} from "
+            "scikit-lego. Install the version in constraints.txt."
+        )
+    X = frame[list(_ABALONE_COLUMNS)].rename(columns=_ABALONE_COLUMNS)
+    X["Sex"] = pd.Categorical(X["Sex"], categories=["F", "I", "M"])
+    test = _abalone_test_rows()
+    return Dataset(X, frame["rings"].rename("Rings"), _others(test, len(X)), test)
+
+
+def load_penguins() -> Dataset:
+    """Palmer penguins: the species of 344 birds by island, sex, year and four measurements, some of them missing.
+
+    Missing values are kept as they are. A fifth of the rows, drawn once and for all, are test rows.
+
+    Notes
+    -----
+    Horst, Hill and Gorman (2020). Needs the extra ``demo``.
+
+    Examples
+    --------
+    >>> penguins = load_penguins()
+    >>> penguins.y.cat.categories.tolist()
+    ['Adelie', 'Chinstrap', 'Gentoo']
+    >>> int(penguins.X.isna().sum().sum())
+    19
+    """
+    frame: pd.DataFrame = _import_extra("palmerpenguins", "palmerpenguins").load_penguins()
+    labels = {name: frame[name].astype("category") for name in ("species", "island", "sex")}
+    frame = frame.assign(**labels)
+    return _split_at_random(frame.drop(columns="species"), frame["species"])
+
+
+def load_diabetes() -> Dataset:
+    """Diabetes: progression of the disease in 442 patients by age, sex, body mass, blood pressure and six serum values.
+
+    Features are in their own units. ``sex`` is categorical with the codes 1 and 2 of the source. A fifth of the rows,
+    drawn once and for all, are test rows.
+
+    Notes
+    -----
+    Efron, Hastie, Johnstone and Tibshirani (2004), as shipped with scikit-learn.
+
+    Examples
+    --------
+    >>> diabetes = load_diabetes()
+    >>> diabetes.X.shape, len(diabetes.test)
+    ((442, 10), 88)
+    """
+    from sklearn.datasets import load_diabetes as load
+
+    source = load(as_frame=True, scaled=False)
+    X: pd.DataFrame = source.data.assign(sex=pd.Categorical(source.data["sex"].astype(int), categories=[1, 2]))
+    return _split_at_random(X, source.target.rename("progression"))
+
+
+def _import_extra(module: str, package: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"this dataset needs the package '{package}', which cannot be imported ({error}). "
+            "Install it with: pip install 'condshap[demo]'"
+        ) from error
+
+
+def _abalone_test_rows() -> Indices:
+    """Positions (100,) of the authors' test rows, in their order."""
+    text = files("condshap").joinpath("data", "abalone_test_rows.txt").read_text(encoding="ascii")
+    return np.array(text.split(), dtype=np.intp)
+
+
+def _split_at_random(X: pd.DataFrame, y: pd.Series[Any]) -> Dataset:
+    chosen = np.random.default_rng(_SPLIT_SEED).choice(len(X), size=len(X) // 5, replace=False)
+    test = np.sort(chosen).astype(np.intp)
+    return Dataset(X, y, _others(test, len(X)), test)
+
+
+def _others(test: Indices, n_rows: int) -> Indices:
+    """Positions below `n_rows` that are not in `test`, in order."""
+    return np.setdiff1d(np.arange(n_rows, dtype=np.intp), test)

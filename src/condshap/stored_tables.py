@@ -1,0 +1,238 @@
+"""Native table <-> plain Arrow columns and JSON: what Parquet alone would lose of a table's dtypes.
+
+Labels are stored as plain values, so that anything can read them; levels and dtypes are JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from condshap.exceptions import StorageError
+from condshap.types import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MISSING = {"nan": np.nan, "None": None, "<NA>": pd.NA}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """Plain Arrow columns by name, and what is needed to make the native table of them again, fit for JSON."""
+
+    columns: dict[str, Any]
+    about: dict[str, Any]
+
+
+def store_table(X: Table) -> StoredTable:
+    """Take a native table apart."""
+    if isinstance(X, np.ndarray):
+        return _store_numpy(X)
+    if isinstance(X, pd.DataFrame):
+        return _store_pandas(X)
+    if str(nw.from_native(X, eager_only=True).implementation) == "polars":
+        return _store_polars(X)
+    return _store_pyarrow(X)
+
+
+def restore_table(stored: StoredTable) -> Table:
+    """Put a native table together again."""
+    restore = {"numpy": _restore_numpy, "pandas": _restore_pandas, "polars": _restore_polars}
+    return restore.get(stored.about["backend"], _restore_pyarrow)(stored)
+
+
+def _store_numpy(X: np.ndarray[Any, Any]) -> StoredTable:
+    import pyarrow as pa
+
+    if X.dtype == object:
+        frame = _store_pandas(pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])], dtype=object))
+        return StoredTable(frame.columns, {**frame.about, "backend": "numpy", "dtype": "object"})
+    plain = X.astype(np.float64) if X.dtype.kind == "f" else X
+    columns = {f"x{j}": pa.array(plain[:, j].tolist()) for j in range(X.shape[1])}
+    return StoredTable(columns, {"backend": "numpy", "dtype": X.dtype.str})
+
+
+def _restore_numpy(stored: StoredTable) -> np.ndarray[Any, Any]:
+    if stored.about["dtype"] == "object":
+        return _restore_pandas(stored).to_numpy(dtype=object)
+    lists = [column.to_pylist() for column in stored.columns.values()]
+    return np.ascontiguousarray(np.array(lists, dtype=np.dtype(stored.about["dtype"])).T)
+
+
+def _store_pandas(X: pd.DataFrame) -> StoredTable:
+    names = [str(name) for name in X.columns]
+    columns, abouts = {}, []
+    for j, name in enumerate(names):
+        columns[name], about = _store_series(X.iloc[:, j], name)
+        abouts.append({"name": name, **about})
+    index, index_about = _store_index(X.index)
+    rest = len(max(names, key=len, default=""))
+    labels = {f"index/{i}".ljust(rest + 1, "_"): column for i, column in enumerate(index)}  # longer than any name
+    about = {"backend": "pandas", "columns": abouts, "header": _labels(X.columns), "index": index_about}
+    return StoredTable({**columns, **labels}, about)
+
+
+def _restore_pandas(stored: StoredTable) -> pd.DataFrame:
+    about = stored.about
+    data = {j: _restore_series(stored.columns[one["name"]], one) for j, one in enumerate(about["columns"])}
+    names = {one["name"] for one in about["columns"]}
+    index = _restore_index([column for name, column in stored.columns.items() if name not in names], about["index"])
+    frame = pd.DataFrame(data, index=index)
+    frame.columns = _from_labels(about["header"])
+    return frame
+
+
+def _store_series(series: pd.Series[Any], name: str) -> tuple[pa.Array, dict[str, Any]]:
+    import pyarrow as pa
+
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        levels = _plain_levels(series.dtype.categories.tolist(), name)
+        about = {"dtype": "category", "levels": levels, "ordered": bool(series.dtype.ordered)}
+        about["levels_dtype"] = str(series.dtype.categories.dtype)
+        codes = series.cat.codes.to_numpy()
+        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), about
+    about = {"dtype": str(series.dtype)}
+    if series.dtype == object and series.isna().any():
+        about["missing"] = str(series[series.isna()].iloc[0])
+    if isinstance(series.dtype, pd.SparseDtype):
+        series = pd.Series(series.to_numpy())
+    return pa.array(series, from_pandas=True), about
+
+
+def _restore_series(column: Any, about: dict[str, Any]) -> Any:
+    if about["dtype"] == "category":
+        categories = pd.Index(about["levels"], dtype=about["levels_dtype"])
+        dtype = pd.CategoricalDtype(categories, ordered=about["ordered"])
+        return pd.Categorical.from_codes(_positions(column, about["levels"]), dtype=dtype)
+    if about["dtype"] == "object":
+        values = np.empty(len(column), dtype=object)
+        values[:] = column.to_pylist()
+        values[[value is None for value in values]] = _MISSING[about.get("missing", "None")]
+        return pd.Series(values, dtype=object)
+    values = column.to_pylist() if about["dtype"].endswith("[pyarrow]") else column.to_pandas().array
+    return pd.array(values, dtype=about["dtype"])
+
+
+def _store_index(index: pd.Index[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Row labels as columns, none for a plain range."""
+    names = [name if isinstance(name, (str, int, type(None))) else str(name) for name in index.names]
+    if isinstance(index, pd.RangeIndex):
+        return [], {"names": names, "range": [index.start, index.stop, index.step]}
+    levels = [index.get_level_values(i) for i in range(index.nlevels)]
+    stored = [_store_series(level.to_series(), "index") for level in levels]
+    return [column for column, _ in stored], {"names": names, "levels": [about for _, about in stored]}
+
+
+def _restore_index(columns: list[Any], about: dict[str, Any]) -> pd.Index[Any]:
+    names = about["names"]
+    if "range" in about:
+        start, stop, step = about["range"]
+        return pd.RangeIndex(start, stop, step, name=names[0])
+    levels = [pd.Index(_restore_series(c, one)) for c, one in zip(columns, about["levels"], strict=True)]
+    return levels[0].rename(names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
+
+
+def _labels(header: pd.Index[Any]) -> dict[str, Any]:
+    """Column labels: text and integers as they are, tuples as lists, anything else as text."""
+
+    def plain(label: Any) -> Any:
+        if isinstance(label, tuple):
+            return [plain(part) for part in label]
+        return label if isinstance(label, (str, int)) else str(label)
+
+    return {
+        "labels": [plain(label) for label in header.tolist()],
+        "dtype": str(header.dtype),
+        "names": list(header.names),
+    }
+
+
+def _from_labels(about: dict[str, Any]) -> pd.Index[Any]:
+    labels, names = about["labels"], about["names"]
+    if len(names) > 1:
+        return pd.MultiIndex.from_tuples([tuple(label) for label in labels], names=names)
+    dtype: Any = about["dtype"] if about["dtype"] in {"int64", "str", "object"} else None
+    header: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
+    return header
+
+
+def _store_polars(X: Any) -> StoredTable:
+    import polars as pl
+
+    about = []
+    for name, dtype in X.schema.items():
+        levels = dtype.categories.to_list() if dtype == pl.Enum else None
+        about.append({"name": name, "dtype": str(dtype.base_type()), "levels": levels})
+    text = [name for name, dtype in X.schema.items() if dtype in (pl.Enum, pl.Categorical)]
+    plain = X.with_columns(pl.col(text).cast(pl.String)).to_arrow()
+    return StoredTable(
+        {name: plain.column(name) for name in plain.column_names}, {"backend": "polars", "columns": about}
+    )
+
+
+def _restore_polars(stored: StoredTable) -> Any:
+    import polars as pl
+    import pyarrow as pa
+
+    schema: Any = {}
+    for about in stored.about["columns"]:
+        levels = about["levels"]
+        schema[about["name"]] = getattr(pl, about["dtype"]) if levels is None else pl.Enum(levels)
+    return pl.DataFrame(pa.table(stored.columns)).cast(schema)
+
+
+def _store_pyarrow(X: Any) -> StoredTable:
+    import base64
+
+    import pyarrow as pa
+
+    columns, levels = {}, []
+    for name in X.column_names:
+        column = X.column(name).unify_dictionaries().combine_chunks()
+        is_labels = pa.types.is_dictionary(column.type)
+        columns[name] = column.dictionary_decode() if is_labels else column
+        levels.append(_plain_levels(column.dictionary.to_pylist(), name) if is_labels else None)
+    schema = base64.b64encode(X.schema.serialize().to_pybytes()).decode()
+    return StoredTable(columns, {"backend": "pyarrow", "schema": schema, "levels": levels})
+
+
+def _restore_pyarrow(stored: StoredTable) -> Any:
+    import base64
+
+    import pyarrow as pa
+
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored.about["schema"])))
+    arrays = []
+    for column, kind, levels in zip(stored.columns.values(), schema.types, stored.about["levels"], strict=True):
+        if levels is None:
+            arrays.append(column.cast(kind))
+            continue
+        codes = _positions(column, levels)
+        index = pa.array(codes, mask=codes < 0).cast(kind.index_type)
+        dictionary = pa.array(levels, type=kind.value_type)
+        arrays.append(pa.DictionaryArray.from_arrays(index, dictionary, ordered=kind.ordered))
+    return pa.table(arrays, schema=schema)
+
+
+def _positions(column: Any, levels: list[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Position of every value among `levels`, -1 for missing ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = pc.index_in(column, value_set=pa.array(levels, type=column.type)).fill_null(-1)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
+
+
+def _plain_levels(levels: list[Any], name: str) -> list[Any]:
+    kinds = {type(level) for level in levels}
+    if not kinds <= {str} and not kinds <= {int, float} and not kinds <= {bool}:
+        raise StorageError(
+            f"levels of column '{name}' must be text, numbers or booleans to be saved, got "
+            f"{sorted(kind.__name__ for kind in kinds)}. Rename them, e.g. with .cat.rename_categories(str)."
+        )
+    return levels

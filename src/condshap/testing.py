@@ -1,0 +1,361 @@
+"""Public contract suite: whether an approach, anyone's, keeps its promises.
+
+``check_approach(approach)`` runs every check on tables of the kinds that the approach supports and raises an
+AssertionError that names the first broken promise. ``approach_checks()`` gives the checks one by one, for
+``pytest.mark.parametrize``. `GaussianTruth` is an approach with a known answer, for tests of everything else.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, clone
+
+from condshap.approaches.base import (
+    CONTINUOUS_ONLY,
+    ConditionalSampler,
+    ConditionalSamples,
+    DrawnRows,
+    check_missing,
+    check_supported,
+    is_sampler,
+)
+from condshap.coalitions import CoalitionPlan, all_coalitions
+from condshap.exceptions import SchemaError
+from condshap.numerics.gaussian import NormalModel, draw_conditional
+from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import row_keys
+from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.values import splice
+
+Check = Callable[["Case"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An unfitted approach and a table of a kind that it supports: training rows (N, M), rows to explain (R, M)."""
+
+    approach: Any
+    kind: str
+    schema: FeatureSchema
+    train: Rows
+    rows: Rows
+    plan: CoalitionPlan
+
+    def fitted(self) -> Any:
+        """Fit a fresh copy of the approach."""
+        fresh = fresh_copy(self.approach)
+        if is_sampler(fresh):
+            return fresh.fit(self.train, self.schema, plan=self.plan, seed=0)
+        return fresh.fit(self.train, _outputs(self.train), self.schema, plan=self.plan, seed=0)
+
+    def answer(self, fitted: Any, rows: Rows, masks: Masks, *, seed: int = 0) -> Floats:
+        """Return spliced samples with their weights as the last column (C, R, K, M + 1), or values (C, R, O)."""
+        if not is_sampler(fitted):
+            return np.asarray(fitted.estimate(rows, masks))
+        samples = fitted.sample(rows, masks, 16, keys=row_keys(rows), seed=seed)
+        spliced = _spliced(samples, rows, masks)
+        weights = np.ones(spliced.shape[:3]) if samples.weights is None else samples.weights
+        return np.concatenate([spliced, weights[..., None]], axis=3)
+
+
+def fresh_copy(approach: Any) -> Any:
+    """Unfitted copy of an approach."""
+    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)
+
+
+def check_approach(approach: Any) -> None:
+    """Run all checks on all kinds of table that the approach supports.
+
+    >>> from condshap.approaches import Gaussian
+    >>> check_approach(Gaussian())
+    """
+    for case in cases(approach):
+        for name, check in approach_checks():
+            try:
+                check(case)
+            except Exception as error:
+                raise AssertionError(
+                    f"approach '{approach.name}' breaks the promise '{name}' on {case.kind} features: {error}"
+                ) from error
+
+
+def approach_checks() -> Iterator[tuple[str, Check]]:
+    """All checks with their names, in order."""
+    for name, check in list(globals().items()):
+        if name.startswith("check_") and getattr(check, "is_contract", False):
+            yield name.removeprefix("check_").replace("_", " "), check
+
+
+def cases(approach: Any) -> Iterator[Case]:
+    """Tables of every kind that the approach supports: continuous, categorical, both, and with missing values."""
+    frames = {"continuous": ["a", "b", "c"], "categorical": ["d", "e", "f"], "mixed": ["a", "b", "d", "e"]}
+    needed = {
+        "continuous": {Kind.CONTINUOUS},
+        "categorical": {Kind.CATEGORICAL},
+        "mixed": {Kind.CONTINUOUS, Kind.CATEGORICAL},
+    }
+    table = example_table(80)
+    for kind, columns in frames.items():
+        if needed[kind] <= approach.supports:
+            yield _case(approach, kind, table[columns])
+            if approach.handles_missing:
+                yield _case(approach, f"{kind} with missing", _with_gaps(table[columns]))
+
+
+def example_table(n: int, seed: int = 0) -> pd.DataFrame:
+    """Draw n rows of dependent features: continuous a, b, c and categorical d, e, f."""
+    rng = np.random.default_rng(seed)
+    common = rng.normal(size=n)
+    a, b, c = (common + 0.7 * rng.normal(size=n) for _ in range(3))
+    levels = np.array(["high", "low", "middle"])
+    return pd.DataFrame(
+        {
+            "a": a,
+            "b": np.exp(b),
+            "c": c**3,
+            "d": pd.Categorical(levels[np.digitize(common + rng.normal(size=n), [-0.5, 0.5])], categories=levels),
+            "e": common + 0.5 * rng.normal(size=n) > 0,
+            "f": pd.Series(np.where(common + rng.normal(size=n) > 0, "yes", "no")),
+        }
+    )
+
+
+def _with_gaps(table: pd.DataFrame) -> pd.DataFrame:
+    gaps = np.random.default_rng(5).random(table.shape) < 0.1
+    gaps[:, 0] &= np.arange(len(table)) % 2 == 0
+    return table.astype({c: object for c in table.columns if table[c].dtype == bool}).mask(gaps)
+
+
+def _case(approach: Any, kind: str, table: pd.DataFrame) -> Case:
+    schema = FeatureSchema.learn(table)
+    encoded = schema.encode(table)
+    return Case(approach, kind, schema, encoded[:-6], encoded[-6:], all_coalitions(table.shape[1]))
+
+
+def _outputs(rows: Rows) -> Floats:
+    filled = np.nan_to_num(rows)
+    return np.column_stack([filled.sum(axis=1), filled[:, 0] ** 2])
+
+
+def _spliced(samples: ConditionalSamples, rows: Rows, masks: Masks) -> Floats:
+    parts = splice(samples, rows, masks)
+    flat = parts.rows if parts.positions is None else parts.rows[parts.positions]
+    return flat.reshape(*parts.shape, rows.shape[1])
+
+
+def _interior(case: Case) -> Masks:
+    return case.plan.masks[case.plan.interior]
+
+
+def contract(check: Check) -> Check:
+    """Mark a function as part of the contract."""
+    check.is_contract = True  # type: ignore[attr-defined]
+    return check
+
+
+@contract
+def check_says_who_it_is(case: Case) -> None:
+    """Name, supported kinds and whether missing values are handled are class attributes."""
+    approach = case.approach
+    assert isinstance(approach.name, str), f"name must be a text, got {approach.name!r}"
+    assert approach.name, "name must not be empty"
+    assert set(approach.supports) <= set(Kind), f"supports must be a set of Kind, got {approach.supports!r}"
+    assert isinstance(approach.handles_missing, bool), "handles_missing must be True or False"
+
+
+@contract
+def check_fit_returns_the_approach_itself(case: Case) -> None:
+    """``fit`` returns self, so that calls can be chained."""
+    fresh = fresh_copy(case.approach)
+    if is_sampler(fresh):
+        returned: Any = fresh.fit(case.train, case.schema, plan=case.plan, seed=0)
+    else:
+        returned = fresh.fit(case.train, _outputs(case.train), case.schema, plan=case.plan, seed=0)
+    assert returned is fresh, "fit must return self"
+
+
+@contract
+def check_fit_and_sample_leave_their_inputs_alone(case: Case) -> None:
+    """Arrays that come in are not written to."""
+    train, rows, masks = case.train.copy(), case.rows.copy(), _interior(case).copy()
+    case.answer(case.fitted(), case.rows, masks)
+    assert np.array_equal(train, case.train, equal_nan=True), "fit must not change the training rows"
+    assert np.array_equal(rows, case.rows, equal_nan=True), "the rows to explain must not be changed"
+    assert np.array_equal(masks, _interior(case)), "the masks must not be changed"
+
+
+@contract
+def check_answers_for_every_coalition_and_row(case: Case) -> None:
+    """The result is the full cross product of coalitions and rows, in float64."""
+    masks = _interior(case)
+    answer = case.answer(case.fitted(), case.rows, masks)
+    assert answer.shape[:2] == (len(masks), len(case.rows)), f"got shape {answer.shape}"
+    assert answer.dtype == np.float64, f"must be float64, got {answer.dtype}"
+    if not case.approach.handles_missing:
+        assert np.isfinite(answer).all(), "must be finite"
+
+
+@contract
+def check_known_columns_stay_as_they_are(case: Case) -> None:
+    """A sample has the explained row's own values in the known columns."""
+    fitted = case.fitted()
+    if not is_sampler(fitted):
+        return
+    masks = _interior(case)
+    samples = case.answer(fitted, case.rows, masks)[..., :-1]
+    known = np.broadcast_to(masks[:, None, None, :], samples.shape)
+    wanted = np.broadcast_to(case.rows[None, :, None, :], samples.shape)
+    is_same = (samples == wanted) | np.isnan(wanted)  # a missing known value may stay missing or be imputed
+    assert is_same[known].all(), "known columns must be unchanged"
+
+
+@contract
+def check_levels_are_levels(case: Case) -> None:
+    """Categorical columns hold codes of existing levels."""
+    fitted = case.fitted()
+    if not is_sampler(fitted):
+        return
+    samples = case.answer(fitted, case.rows, _interior(case))[..., :-1]
+    for j, feature in enumerate(case.schema.features):
+        if feature.levels is not None:
+            codes = samples[..., j]
+            codes = codes[~np.isnan(codes)]
+            assert np.isin(codes, np.arange(len(feature.levels))).all(), f"column '{feature.name}' has unknown codes"
+
+
+@contract
+def check_weights_can_be_normalised(case: Case) -> None:
+    """Weights are not negative and do not all vanish."""
+    fitted = case.fitted()
+    if not is_sampler(fitted):
+        return
+    weights = case.answer(fitted, case.rows, _interior(case))[..., -1]
+    assert (weights >= 0).all(), "weights must not be negative"
+    assert (weights.sum(axis=2) > 0).all(), "some weight must be positive for every coalition and row"
+
+
+@contract
+def check_same_seed_same_answer(case: Case) -> None:
+    """Fitting and asking again gives the same numbers."""
+    first, second = (case.answer(case.fitted(), case.rows, _interior(case)) for _ in range(2))
+    assert np.array_equal(first, second, equal_nan=True), "the same seed must give the same numbers"
+
+
+@contract
+def check_other_rows_and_coalitions_do_not_matter(case: Case) -> None:
+    """Rows and coalitions asked for one by one, in any order, get the same numbers to 1e-12."""
+    fitted, masks = case.fitted(), _interior(case)
+    together = case.answer(fitted, case.rows, masks)
+    order = np.random.default_rng(3).permutation(len(case.rows))
+    shuffled = case.answer(fitted, case.rows[order], masks[::-1])[::-1]
+    assert _close(together[:, order], shuffled), "the order of rows and coalitions must not matter"
+    for i in range(len(case.rows)):
+        alone = case.answer(fitted, case.rows[i : i + 1], masks[i % len(masks)][None])
+        assert _close(together[i % len(masks), i], alone[0, 0]), "a row alone must get the same numbers"
+
+
+@contract
+def check_a_pickled_copy_answers_the_same(case: Case) -> None:
+    """A fitted approach pickles, before it has answered anything and after."""
+    fitted = case.fitted()
+    before = pickle.dumps(fitted)
+    answer = case.answer(fitted, case.rows, _interior(case))
+    pickle.dumps(fitted)
+    restored = pickle.loads(before)  # noqa: S301 - our own bytes, written three lines above
+    assert _close(answer, case.answer(restored, case.rows, _interior(case))), "a pickled copy must answer the same"
+
+
+@contract
+def check_threads_may_share_it(case: Case) -> None:
+    """Several threads asking the same fitted approach get the same numbers as one."""
+    fitted, masks = case.fitted(), _interior(case)
+    alone = case.answer(fitted, case.rows, masks)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: case.answer(fitted, case.rows, masks), range(4)))
+    assert all(_close(alone, answer) for answer in answers), "threads must not disturb each other"
+
+
+@contract
+def check_keeps_the_estimator_law(case: Case) -> None:
+    """Parameters can be read and the approach cloned and shown, if it is a scikit-learn estimator."""
+    if isinstance(case.approach, BaseEstimator):
+        params = case.approach.get_params()
+        assert repr(clone(case.approach).get_params()) == repr(params), "clone must keep the parameters"
+        assert type(case.approach).__name__ in repr(case.approach), "repr must name the class"
+
+
+@contract
+def check_refuses_what_it_cannot_do(case: Case) -> None:
+    """Features of other kinds, and missing values where they are not handled, are refused by name."""
+    table = example_table(20)
+    for kind, columns in ((Kind.CONTINUOUS, ["a", "b"]), (Kind.CATEGORICAL, ["d", "f"])):
+        schema = FeatureSchema.learn(table[columns])
+        if kind not in case.approach.supports:
+            _must_refuse(lambda schema=schema: check_supported(case.approach, schema), columns[0])  # type: ignore[misc]
+    if not case.approach.handles_missing:
+        rows = case.rows.copy()
+        rows[0, 0] = np.nan
+        _must_refuse(lambda: check_missing(case.approach, rows, case.schema, what="rows"), case.schema.names[0])
+
+
+def _must_refuse(call: Callable[[], None], name: str) -> None:
+    try:
+        call()
+    except SchemaError as error:
+        assert name in str(error), f"the message must name column '{name}'"
+        return
+    raise AssertionError("must be refused with a SchemaError")
+
+
+def _close(a: Floats, b: Floats) -> bool:
+    return bool(np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True))
+
+
+class GaussianTruth(BaseEstimator):  # type: ignore[misc]
+    """Approach that knows the distribution: normal with this mean (M,) and covariance (M, M). For tests.
+
+    `exact_values` gives v(S) of a linear model in closed form.
+    """
+
+    name: ClassVar[str] = "gaussian truth"
+    supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
+    handles_missing: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False
+
+    def __init__(self, mean: Floats, covariance: Floats) -> None:
+        self.mean = mean
+        self.covariance = covariance
+
+    def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> ConditionalSampler:
+        """Learn nothing from the training rows: everything is known."""
+        scale = np.sqrt(np.diag(self.covariance))
+        self.model_ = NormalModel(np.asarray(self.mean), scale, self.covariance / np.outer(scale, scale))
+        return self
+
+    def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
+        """Draw x_unknown | x_known, shape (C, R, K, M)."""
+        rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
+        return DrawnRows(rows, error_factor=None)
+
+    def exact_values(self, coefficients: Floats, X: Rows, masks: Masks) -> Floats:
+        """E[x' coefficients | x_S], shape (C, R), from the regression of the unknown on the known features."""
+        values = np.empty((len(masks), len(X)))
+        for c, mask in enumerate(masks):
+            known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
+            inner = self.covariance[np.ix_(known, known)]
+            slopes = (
+                np.linalg.solve(inner, self.covariance[np.ix_(known, unknown)])
+                if len(known)
+                else np.empty((0, len(unknown)))
+            )
+            expected = self.mean[unknown] + (X[:, known] - self.mean[known]) @ slopes
+            values[c] = X[:, known] @ coefficients[known] + expected @ coefficients[unknown]
+        return values

@@ -1,0 +1,137 @@
+import numpy as np
+import pytest
+
+from condshap.coalitions import CoalitionPlan, all_coalitions, make_plan, sample_coalitions
+from condshap.coalitions.sampled import deterministic_depth
+from condshap.exceptions import CoalitionError
+from condshap.numerics.shapley import kernel_weights
+
+
+@pytest.mark.parametrize("n_players", [1, 2, 5, 13])
+def test_all_coalitions_come_by_size_then_by_members(n_players):
+    from itertools import combinations
+
+    plan = all_coalitions(n_players)
+    assert plan.masks.shape == (2**n_players, n_players)
+    assert plan.is_exact
+    members = [tuple(np.flatnonzero(mask)) for mask in plan.masks[:600]]
+    wanted = [c for size in range(n_players + 1) for c in combinations(range(n_players), size)][:600]
+    assert members == wanted
+
+
+def test_too_many_players_for_all_coalitions_are_refused():
+    with pytest.raises(CoalitionError, match="at most 24 players, got 30"):
+        make_plan(30, 2**30, seed=0)
+
+
+def test_defaults_take_all_up_to_ten_players_and_a_thousand_beyond():
+    assert len(make_plan(10, None, seed=0).masks) == 1024
+    assert len(make_plan(11, None, seed=0).masks) == 1000
+
+
+def test_deterministic_levels_are_those_of_the_reference_for_five_players():
+    # R's shapr: level 0 up to 18 coalitions, level 1 up to 30
+    assert [deterministic_depth(5, n) for n in (6, 12, 18, 20, 28, 30)] == [0, 0, 0, 1, 1, 1]
+
+
+def test_weights_of_taken_sizes_are_their_kernel_share():
+    plan = sample_coalitions(10, 200, seed=3)
+    sizes = plan.sizes
+    certain = plan.inclusion == 1
+    taken = np.isin(sizes, [1, 9])
+    assert certain[taken].all()
+    share = kernel_weights(10)
+    mass = np.array([(9 / (s * (10 - s))) for s in range(1, 10)])
+    np.testing.assert_allclose(plan.weights[taken].sum(), (mass[0] + mass[-1]) / mass.sum())
+    np.testing.assert_allclose(plan.weights[plan.interior].sum(), 1)
+    assert share[0] == pytest.approx(share[-1])
+
+
+def test_corrected_weights_are_q_over_inclusion_probability():
+    plan = sample_coalitions(12, 60, seed=1)
+    drawn = (plan.inclusion < 1) & (plan.weights > 0)
+    sizes = plan.sizes[drawn]
+    from math import comb
+
+    q = np.array([11 / (s * (12 - s)) / comb(12, s) for s in sizes])
+    ratio = plan.weights[drawn] * plan.inclusion[drawn] / q
+    np.testing.assert_allclose(ratio, ratio[0])
+
+
+def test_sampling_is_paired():
+    plan = sample_coalitions(12, 100, seed=1)
+    names = {mask.tobytes() for mask in plan.masks}
+    assert all((~mask).tobytes() in names for mask in plan.masks)
+    assert all(len(pair) == 2 for pair in plan.pairs())
+
+
+def test_inclusion_probabilities_are_frequencies_over_seeds():
+    # P = 8, 60 coalitions: each size's mean inclusion over 300 seeds within 4 standard errors (6 sizes: false alarm 4e-4)
+    hits = np.zeros(9)
+    told = np.zeros(9)
+    n_seeds = 300
+    for seed in range(n_seeds):
+        plan = sample_coalitions(8, 60, seed=seed)
+        for size in range(1, 8):
+            here = plan.sizes == size
+            hits[size] += here.sum()
+            told[size] += plan.inclusion[here].mean() if here.any() else 0
+    from math import comb
+
+    for size in range(2, 7):
+        frequency = hits[size] / n_seeds / comb(8, size)
+        assert frequency == pytest.approx(told[size] / n_seeds, abs=0.03)
+
+
+def test_a_sample_that_cannot_separate_players_is_repaired_and_recorded():
+    plan = sample_coalitions(10, 11, seed=0)
+    assert plan.n_repaired > 0
+    assert len(plan.masks) == 11 + plan.n_repaired
+
+
+def test_a_repair_adds_no_more_than_needed():
+    plan = sample_coalitions(3, 4, seed=0)
+    assert len(plan.masks) == 7
+    assert plan.n_repaired == 3
+
+
+def test_the_same_seed_draws_the_same_coalitions_and_another_seed_does_not():
+    one, same, other = (sample_coalitions(15, 200, seed=s) for s in (1, 1, 2))
+    assert np.array_equal(one.masks, same.masks)
+    assert not np.array_equal(one.masks, other.masks)
+
+
+def test_too_few_coalitions_are_refused():
+    with pytest.raises(CoalitionError, match="at least 11, one more than the 10 players, got 10"):
+        make_plan(10, 10, seed=0)
+
+
+def test_given_coalitions_are_ordered_summed_and_framed():
+    plan = CoalitionPlan.given(np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0], [0, 1, 0]]), [1.0, 1.0, 1.0, 1.0])
+    assert plan.masks.astype(int).tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 1, 1], [1, 1, 1]]
+    np.testing.assert_allclose(plan.weights, [0, 0.5, 0.25, 0.25, 0])
+    masks, chance = plan.mask_distribution()
+    assert len(masks) == 3
+    assert chance.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("masks", "weights", "message"),
+    [
+        ([[1, 1, 0], [0, 0, 1]], [1, 1], "tell all 3 players apart"),
+        ([[1, 0, 0], [1, 1, 1]], [1, 1], r"interior, but rows \[1\]"),
+        ([[1, 0, 0], [0, 1, 0]], [1, 0], "positive finite"),
+        ([[1, 0, 0], [0, 1, 0]], [1], "one per coalition"),
+        ([[1, 0, 2], [0, 1, 0]], [1, 1], "True and False"),
+    ],
+)
+def test_given_coalitions_that_make_no_sense_are_refused(masks, weights, message):
+    with pytest.raises(CoalitionError, match=message):
+        CoalitionPlan.given(np.array(masks), weights)
+
+
+def test_hundreds_of_players_neither_overflow_nor_lose_weight():
+    plan = make_plan(300, None, seed=0)
+    assert np.isfinite(plan.weights).all()
+    assert (plan.weights[plan.interior] > 0).all()
+    assert plan.weights.sum() == pytest.approx(1)

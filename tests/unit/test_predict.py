@@ -1,0 +1,428 @@
+"""Every kind of model is called as it was trained, and what it answers is checked."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import lightgbm as lgb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+import xgboost as xgb
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, StackingRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+
+from condshap.exceptions import ModelError, OptionError
+from condshap.predict import Predictor
+from condshap.schema import FeatureSchema
+
+
+@pytest.fixture(autouse=True)
+def no_warning_may_leak():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def predictor_of(model, X, output=None, **options):
+    schema = FeatureSchema.learn(X, **options)
+    rows = schema.encode(X)
+    return Predictor.of(model, schema, rows, output), rows
+
+
+def predictions_of(model, X, **options):
+    predictor, rows = predictor_of(model, X, **options)
+    return predictor(rows)
+
+
+RNG = np.random.default_rng(1)
+N = 120
+NUMBERS = pd.DataFrame(RNG.normal(size=(N, 3)) * [1.0, 10.0, 100.0], columns=["a", "b", "c"])
+Y = NUMBERS.to_numpy() @ [1.0, 0.2, 0.03] + NUMBERS["a"].to_numpy() ** 2
+MIXED = pd.DataFrame(
+    {
+        "x": RNG.normal(size=N),
+        "n": RNG.integers(0, 5, N),
+        "colour": pd.Categorical(RNG.choice(["red", "green", "blue"], N), categories=["red", "green", "blue"]),
+        "flag": RNG.random(N) < 0.5,
+    }
+)
+Y_MIXED = (MIXED["x"] + MIXED["n"] + 3 * (MIXED["colour"] == "green") - MIXED["flag"]).to_numpy()
+CLASSES = np.array(["high", "low", "middle"])[RNG.integers(0, 3, N)]
+
+
+def native(frame: pd.DataFrame) -> dict[str, object]:
+    polars = pl.from_pandas(frame)
+    for name in frame.select_dtypes("category"):
+        polars = polars.with_columns(pl.col(name).cast(pl.String).cast(pl.Enum(frame[name].cat.categories.tolist())))
+    return {"pandas": frame, "polars": polars, "pyarrow": pa.Table.from_pandas(frame)}
+
+
+def mixed_pipeline(model):
+    encode = ColumnTransformer([("one", OneHotEncoder(), ["colour"]), ("scale", StandardScaler(), ["x", "n"])])
+    return make_pipeline(encode, model)
+
+
+@pytest.mark.parametrize("trained_on", ["pandas", "polars", "pyarrow", "numpy"])
+@pytest.mark.parametrize("explained_on", ["pandas", "polars", "pyarrow", "numpy"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        LinearRegression,
+        lambda: make_pipeline(StandardScaler(), LinearRegression()),
+        lambda: GridSearchCV(LinearRegression(), {"fit_intercept": [True]}, cv=2),
+        lambda: StackingRegressor([("linear", LinearRegression())], cv=2),
+        lambda: xgb.XGBRegressor(n_estimators=5),
+        lambda: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2),
+    ],
+    ids=["linear", "pipeline", "search", "stacking", "xgboost", "lightgbm"],
+)
+def test_tables_and_arrays_may_be_mixed_between_training_and_explaining(make, trained_on, explained_on):
+    tables = {**native(NUMBERS), "numpy": NUMBERS.to_numpy()}
+    model = make().fit(tables[trained_on], Y)
+    expected = model.predict(tables[trained_on])
+    np.testing.assert_allclose(predictions_of(model, tables[explained_on])[:, 0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("order", [["c", "a", "b"], ["b", "c", "a"]])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda X, y: LinearRegression().fit(X, y),
+        lambda X, y: xgb.XGBRegressor(n_estimators=5).fit(X, y),
+        lambda X, y: xgb.train({}, xgb.DMatrix(X, y), 5),
+        lambda X, y: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2).fit(X, y),
+        lambda X, y: lgb.train({"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(X, y), 5),
+    ],
+    ids=["linear", "xgboost", "xgboost booster", "lightgbm", "lightgbm booster"],
+)
+def test_model_trained_in_another_column_order_gets_its_own_order(make, order, backend):
+    model = make(NUMBERS, Y)
+    is_booster = isinstance(model, xgb.Booster)
+    expected = model.predict(xgb.DMatrix(NUMBERS) if is_booster else NUMBERS)
+    np.testing.assert_allclose(predictions_of(model, native(NUMBERS[order])[backend])[:, 0], expected, rtol=1e-6)
+
+
+def test_lightgbm_model_of_other_columns_is_refused_because_it_would_not_notice():
+    model = lgb.LGBMRegressor(n_estimators=2, verbose=-1).fit(NUMBERS, Y)
+    with pytest.raises(
+        ModelError, match=r"LGBMRegressor must be explained with the columns that it was trained on, \['a'"
+    ):
+        predictor_of(model, NUMBERS.rename(columns={"c": "d"}))
+
+
+def test_lightgbm_renames_columns_and_still_finds_them():
+    spaced = NUMBERS.rename(columns={"a": "the first", "b": "the second"})
+    booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(spaced, Y), 5)
+    np.testing.assert_allclose(predictions_of(booster, spaced.iloc[:, ::-1])[:, 0], booster.predict(spaced))
+
+
+MIXED_MODELS = {
+    "pipeline": lambda: mixed_pipeline(LinearRegression()).fit(MIXED, Y_MIXED),
+    "hist gradient boosting": lambda: HistGradientBoostingRegressor(
+        max_iter=10, categorical_features="from_dtype", min_samples_leaf=3
+    ).fit(MIXED, Y_MIXED),
+    "xgboost": lambda: xgb.XGBRegressor(n_estimators=5, enable_categorical=True).fit(MIXED, Y_MIXED),
+    "xgboost booster": lambda: xgb.train({}, xgb.DMatrix(MIXED, Y_MIXED, enable_categorical=True), 5),
+    "lightgbm": lambda: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2).fit(MIXED, Y_MIXED),
+    "lightgbm booster": lambda: lgb.train(
+        {"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(MIXED, Y_MIXED, params={"verbose": -1}), 5
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED_MODELS)
+@pytest.mark.parametrize("order", [1, -1])
+def test_native_categories_reach_the_model_as_in_training(name, order):
+    model = MIXED_MODELS[name]()
+    is_booster = isinstance(model, xgb.Booster)
+    expected = model.predict(xgb.DMatrix(MIXED, enable_categorical=True) if is_booster else MIXED)
+    assert np.std(expected[(MIXED["colour"] == "green").to_numpy()]) < np.std(expected)  # colour matters
+    np.testing.assert_allclose(predictions_of(model, MIXED.iloc[:, ::order])[:, 0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["polars", "pyarrow"])
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm", "lightgbm booster", "pipeline"])
+def test_models_with_categories_of_pandas_take_rows_from_other_tables(name, backend):
+    model = MIXED_MODELS[name]()
+    np.testing.assert_allclose(predictions_of(model, native(MIXED)[backend])[:, 0], model.predict(MIXED), rtol=1e-5)
+
+
+def test_pipeline_trained_on_a_frame_takes_an_object_array():
+    model = mixed_pipeline(LinearRegression()).fit(MIXED, Y_MIXED)
+    array = MIXED.astype(object).to_numpy()
+    np.testing.assert_allclose(predictions_of(model, array)[:, 0], model.predict(MIXED))
+
+
+def test_pipeline_that_needs_the_frame_is_not_given_an_array():
+    select = FunctionTransformer(lambda frame: frame[["a"]])
+    model = make_pipeline(select, LinearRegression()).fit(NUMBERS, Y)
+    np.testing.assert_allclose(predictions_of(model, NUMBERS)[:, 0], model.predict(NUMBERS))
+    integers = NUMBERS.set_axis([1, 2, 3], axis=1)  # scikit-learn remembers no names that are not text
+    model = make_pipeline(FunctionTransformer(lambda frame: frame[[1]]), LinearRegression()).fit(integers, Y)
+    np.testing.assert_allclose(predictions_of(model, integers)[:, 0], model.predict(integers))
+
+
+def test_model_trained_on_an_array_takes_a_frame_with_booleans_and_codes():
+    array = np.column_stack([MIXED["x"], MIXED["n"], MIXED["colour"].cat.codes, MIXED["flag"]]).astype(float)
+    frame = MIXED.assign(colour=pd.Categorical(array[:, 2], categories=[2.0, 0.0, 1.0]))
+    model = LinearRegression().fit(array, Y_MIXED)
+    np.testing.assert_allclose(predictions_of(model, frame, categorical=["n"])[:, 0], model.predict(array))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RandomForestClassifier(5, random_state=0),
+        lambda: LogisticRegression(max_iter=2000),
+        lambda: lgb.LGBMClassifier(n_estimators=3, verbose=-1),
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+    ],
+    ids=["forest", "logistic", "lightgbm", "pipeline"],
+)
+def test_classifier_has_one_named_output_per_class(make):
+    model = make().fit(NUMBERS, CLASSES)
+    predictor, rows = predictor_of(model, NUMBERS)
+    assert predictor.output_names == ("high", "low", "middle")
+    np.testing.assert_allclose(predictor(rows), model.predict_proba(NUMBERS))
+
+
+def test_xgboost_classifier_names_its_classes():
+    model = xgb.XGBClassifier(n_estimators=3).fit(NUMBERS, (CLASSES == "low").astype(int))
+    predictor, rows = predictor_of(model, NUMBERS)
+    assert predictor.output_names == ("0", "1")
+    np.testing.assert_allclose(predictor(rows).sum(axis=1), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("output", "column"), [("low", 1), (1, 1), (-1, 2), (np.int64(0), 0), (np.str_("middle"), 2)])
+def test_one_output_is_picked_by_name_or_position(output, column):
+    model = RandomForestClassifier(5, random_state=0).fit(NUMBERS, CLASSES)
+    predictor, rows = predictor_of(model, NUMBERS, output)
+    assert predictor.output_names == (["high", "low", "middle"][column],)
+    np.testing.assert_array_equal(predictor(rows), model.predict_proba(NUMBERS)[:, [column]])
+
+
+def test_integer_classes_are_picked_by_position_as_numbers_and_by_name_as_text():
+    model = LogisticRegression(max_iter=2000).fit(NUMBERS, np.where(CLASSES == "low", 1, 0) + 1)
+    assert predictor_of(model, NUMBERS, 1)[0].output_names == ("2",)
+    assert predictor_of(model, NUMBERS, "1")[0].output_names == ("1",)
+    boolean = LogisticRegression(max_iter=2000).fit(NUMBERS, CLASSES == "low")
+    assert predictor_of(boolean, NUMBERS, True)[0].output_names == ("True",)
+
+
+@pytest.mark.parametrize("output", ["medium", 3, -4, 1.0, True])
+def test_output_that_does_not_exist_is_refused_with_the_names(output):
+    model = RandomForestClassifier(5, random_state=0).fit(NUMBERS, CLASSES)
+    with pytest.raises(
+        OptionError, match=r"output must be a name among \['high', 'low', 'middle'\] or a position below 3"
+    ):
+        predictor_of(model, NUMBERS, output)
+
+
+def test_outputs_without_names_are_numbered():
+    assert predictor_of(lambda X: X.to_numpy()[:, :2], NUMBERS)[0].output_names == ("output_0", "output_1")
+    assert predictor_of(lambda X: X.to_numpy()[:, :1], NUMBERS)[0].output_names == ("output",)
+    assert predictor_of(lambda X: X["a"], NUMBERS)[0].output_names == ("output",)
+
+
+def test_infinite_value_in_an_output_that_is_not_explained_does_not_matter():
+    def f(X):
+        return np.column_stack([X["a"], np.full(len(X), -np.inf)])
+
+    predictor, rows = predictor_of(f, NUMBERS, 0)
+    np.testing.assert_array_equal(predictor(rows), NUMBERS[["a"]])
+    predictor, rows = predictor_of(f, NUMBERS)
+    with pytest.raises(ModelError, match="must return finite numbers"):
+        predictor(rows)
+
+
+class TestTorch:
+    @staticmethod
+    def network(dtype=torch.float64):
+        torch.manual_seed(0)
+        layers = torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 1)
+        return torch.nn.Sequential(*layers).to(dtype)
+
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+    def test_module_is_called_in_its_own_precision_and_evaluation_mode(self, dtype, backend):
+        network = self.network(dtype).eval()
+        expected = network(torch.tensor(NUMBERS.to_numpy(), dtype=dtype)).detach().double().numpy()
+        network.train()
+        np.testing.assert_array_equal(predictions_of(network, native(NUMBERS)[backend]), expected)
+
+    def test_modes_of_all_parts_are_put_back(self):
+        network = self.network()
+        network[2].eval()
+        before = [module.training for module in network.modules()]
+        predictions_of(network, NUMBERS)
+        assert [module.training for module in network.modules()] == before == [True, True, True, False, True]
+
+    def test_modes_are_put_back_when_the_module_fails(self):
+        network = torch.nn.Linear(2, 1)
+        with pytest.raises(ModelError, match=r"model Linear must accept a ndarray of shape \(2, 3\), but failed with"):
+            predictor_of(network, NUMBERS)
+        assert network.training
+
+    def test_threads_do_not_disturb_each_others_mode(self):
+        network = self.network().train()
+        predictor, rows = predictor_of(network, NUMBERS)
+        expected = predictor(rows)
+        with ThreadPoolExecutor(4) as pool:
+            for outputs in pool.map(lambda _: predictor(rows), range(200)):
+                np.testing.assert_array_equal(outputs, expected)
+        assert network.training
+
+    def test_module_takes_booleans_and_numeric_codes_but_no_text(self):
+        frame = MIXED[["x", "n", "flag"]]
+        network = self.network().eval()
+        expected = network(torch.tensor(frame.astype(float).to_numpy())).detach().numpy()
+        np.testing.assert_array_equal(predictions_of(network, frame), expected)
+        with pytest.raises(ModelError, match=r"torch module needs numeric columns, got levels in \['colour'\]"):
+            predictor_of(network, MIXED)
+
+    def test_module_without_parameters_gets_single_precision(self):
+        class Sum(torch.nn.Module):
+            def forward(self, x):
+                assert x.dtype == torch.float32
+                return x.sum(1)
+
+        np.testing.assert_allclose(predictions_of(Sum(), NUMBERS)[:, 0], NUMBERS.sum(axis=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "give",
+    [
+        lambda a: a,
+        lambda a: a[:, None],
+        lambda a: a.tolist(),
+        lambda a: pd.Series(a),
+        lambda a: pd.Series(a).convert_dtypes(),
+        lambda a: pd.DataFrame({"out": a}),
+        lambda a: pl.Series(a),
+        lambda a: pa.array(a),
+        lambda a: a.astype(object),
+        lambda a: torch.tensor(a, requires_grad=True),
+    ],
+    ids=["array", "column", "list", "series", "nullable", "frame", "polars", "pyarrow", "object", "tensor"],
+)
+def test_function_may_return_any_array_of_numbers(give):
+    outputs = predictions_of(lambda X: give(X["a"].to_numpy() + 0.5), NUMBERS)
+    assert outputs.dtype == np.float64
+    np.testing.assert_allclose(outputs, NUMBERS[["a"]] + 0.5)
+
+
+def test_function_may_squeeze_the_prediction_of_a_single_row():
+    predictor, rows = predictor_of(lambda X: np.squeeze(X[["a"]].to_numpy()), NUMBERS)
+    assert predictor(rows[:1]).shape == (1, 1)
+
+
+def test_function_that_changes_its_input_does_not_change_the_training_rows():
+    def spoil(X):
+        total = X.sum(axis=1)
+        X[:] = 0.0
+        return total
+
+    array = NUMBERS.to_numpy(copy=True)
+    schema = FeatureSchema.learn(array)
+    rows = schema.encode(array)
+    Predictor.of(spoil, schema, rows)
+    np.testing.assert_array_equal(rows, NUMBERS.to_numpy())
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda X: np.array(["low"] * len(X)), r"model '<lambda>' must return numbers, got <U3 such as \[.*'low'.*predict_proba"),
+        (lambda X: np.array(["1"] * len(X), dtype=object), "must return numbers, got object"),
+        (lambda X: np.ones(len(X)) * 1j, "must return numbers, got complex128"),
+        (lambda X: np.zeros(len(X), dtype="datetime64[s]"), "must return numbers, got datetime64"),
+        (lambda X: [[1.0], [2.0, 3.0]], "must return an array of numbers, got list that is none"),
+        (lambda X: [object()] * len(X), "must return an array of numbers, got list"),
+        (lambda X: 1.0, r"one row of outputs per row, shape \(2,\) or \(2, outputs\), got shape \(\)"),
+        (lambda X: np.ones(len(X) + 1), r"shape \(2,\) or \(2, outputs\), got shape \(3, 1\)"),
+        (lambda X: np.ones((1, len(X))), r"got shape \(1, 2\)"),
+        (lambda X: np.ones((len(X), 0)), r"got shape \(2, 0\)"),
+        (lambda X: np.ones((len(X), 1, 1)), r"got shape \(2, 1, 1\)"),
+        (lambda X: 1 / 0, r"must accept a DataFrame of shape \(2, 3\), but failed with ZeroDivisionError: division by zero"),
+    ],
+)  # fmt: skip
+def test_answer_that_is_no_table_of_numbers_is_refused(answer, message):
+    with pytest.raises(ModelError, match=message):
+        predictor_of(answer, NUMBERS)
+
+
+def test_nan_prediction_names_the_model_and_the_rows():
+    def fickle(X):
+        return np.where(X["a"] > X["a"].iloc[0], np.nan, 1.0)
+
+    schema = FeatureSchema.learn(NUMBERS)
+    predictor = Predictor(fickle, schema.table_format, None, ("output",), None)
+    with pytest.raises(
+        ModelError,
+        match=r"'fickle' must return finite numbers, got NaN or infinity for 2 of 3 rows, at positions \[1, 2\]; "
+        r"the first is {a=1, b=2, c=3}. Make it return a number",
+    ):
+        predictor(np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+
+
+def test_nan_prediction_of_a_row_with_gaps_hints_at_the_missing_values():
+    frame = MIXED.assign(x=MIXED["x"].mask(MIXED["x"] < 0))
+    frame.loc[0, "x"] = np.nan
+    with pytest.raises(
+        ModelError, match="the first is {x=missing, .*colour='.*That row has missing values: use a model that"
+    ):
+        predictions_of(lambda X: X["x"], frame)
+
+
+def test_infinite_prediction_is_refused_and_a_huge_finite_one_is_not():
+    huge = predictions_of(lambda X: np.full(len(X), 1.5e308), NUMBERS)
+    assert (huge == 1.5e308).all()
+    with pytest.raises(ModelError, match="finite numbers, got NaN or infinity for 120 of 120 rows"):
+        predictions_of(lambda X: np.full(len(X), np.inf), NUMBERS)
+
+
+@pytest.mark.parametrize("model", [3, "model", None, LinearRegression])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(ModelError, match=r"predict|failed with"):
+        predictor_of(model, NUMBERS)
+
+
+def test_unfitted_model_is_refused_with_its_own_words():
+    with pytest.raises(ModelError, match=r"LinearRegression must accept .* but failed with NotFittedError"):
+        predictor_of(LinearRegression(), NUMBERS)
+
+
+@pytest.mark.parametrize("model", [SVC(), RidgeClassifier()])
+def test_classifier_without_probabilities_is_refused_even_if_its_labels_are_numbers(model):
+    model.fit(NUMBERS, (CLASSES == "low").astype(int))
+    with pytest.raises(
+        ModelError, match=f"classifier {type(model).__name__} must have predict_proba.*decision_function"
+    ):
+        predictor_of(model, NUMBERS)
+    scores = predictions_of(model.decision_function, NUMBERS)
+    np.testing.assert_allclose(scores[:, 0], model.decision_function(NUMBERS))
+
+
+def test_classifier_of_several_targets_is_refused_by_the_shape_of_its_answer():
+    model = RandomForestClassifier(2, random_state=0).fit(NUMBERS, np.column_stack([CLASSES, CLASSES]))
+    with pytest.raises(ModelError, match=r"got shape \(2, 2, 3\)"):
+        predictor_of(model, NUMBERS)
+
+
+@pytest.mark.parametrize("name", ["pipeline", "xgboost", "lightgbm"])
+def test_predictor_pickles_and_predicts_the_same(name):
+    predictor, rows = predictor_of(MIXED_MODELS[name](), MIXED)
+    again = pickle.loads(pickle.dumps(predictor))
+    np.testing.assert_array_equal(again(rows), predictor(rows))

@@ -1,0 +1,81 @@
+import time
+
+import numpy as np
+import pytest
+
+from condshap.coalitions import all_coalitions, make_plan
+from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients
+from condshap.solvers import solve_shapley
+
+
+def test_twenty_players_and_twenty_rows_take_less_than_ten_seconds():
+    plan = all_coalitions(20)
+    rng = np.random.default_rng(0)
+    worth = rng.normal(size=(20, 20))
+    v = (plan.masks @ worth)[..., None]
+    start = time.process_time()
+    solved = solve_shapley(v, np.zeros_like(v), plan)
+    assert time.process_time() - start < 10
+    np.testing.assert_allclose(solved.values[..., 0].T, worth, atol=1e-9)
+
+
+def test_three_player_glove_game_by_hand():
+    # players 0 and 1 hold a left glove, player 2 the right one: 1/6, 1/6, 4/6
+    plan = all_coalitions(3)
+    v = (plan.masks[:, 2] & (plan.masks[:, 0] | plan.masks[:, 1])).astype(float)
+    np.testing.assert_allclose(exact_shapley(v[:, None], plan.masks)[:, 0], [1 / 6, 1 / 6, 4 / 6])
+
+
+def test_variances_are_those_of_the_dense_operator():
+    plan = all_coalitions(4)
+    inside, outside = shapley_coefficients(4)
+    dense = np.where(plan.masks, inside[plan.sizes][:, None], outside[plan.sizes][:, None]).T
+    variances = np.random.default_rng(0).random((16, 3))
+    np.testing.assert_allclose(exact_shapley_variances(variances, plan.masks), dense**2 @ variances)
+
+
+def test_monte_carlo_errors_are_propagated_exactly():
+    # 4000 noisy games: the standard deviation of each value within 5 % (2 % is its own standard error)
+    plan = all_coalitions(5)
+    rng = np.random.default_rng(1)
+    errors = rng.random(32) * np.r_[0, np.ones(30), 0]
+    v = rng.normal(size=(32, 4000)) * errors[:, None]
+    std_errors = np.broadcast_to(errors[:, None, None], (32, 4000, 1))
+    solved = solve_shapley(v[..., None], std_errors, plan)
+    np.testing.assert_allclose(solved.values[..., 0].std(axis=0), solved.std_errors[0, :, 0], rtol=0.05)
+
+
+def test_an_additive_game_has_no_coalition_error():
+    plan = make_plan(12, 200, seed=0)
+    v = (plan.masks @ np.arange(12.0))[:, None, None]
+    solved = solve_shapley(v, np.zeros_like(v), plan)
+    np.testing.assert_allclose(solved.std_errors, 0, atol=1e-7)
+
+
+def test_given_coalitions_have_no_coalition_error_because_nothing_was_drawn():
+    from condshap.coalitions import CoalitionPlan
+
+    masks = np.random.default_rng(0).random((40, 6)) < 0.5
+    masks = masks[(masks.sum(1) > 0) & (masks.sum(1) < 6)]
+    plan = CoalitionPlan.given(masks, np.ones(len(masks)))
+    v = np.random.default_rng(1).normal(size=(len(plan.masks), 2, 1))
+    assert (solve_shapley(v, np.zeros_like(v), plan).std_errors == 0).all()
+
+
+@pytest.mark.parametrize("n_coalitions", [24, 40, 80, 200])
+def test_coalition_errors_cover_the_answer_with_all_coalitions(n_coalitions):
+    # random games with interactions, P = 8, 60 seeds x 20 games x 8 players: coverage of 1.96 errors
+    everything = all_coalitions(8)
+    rng = np.random.default_rng(0)
+    pairs = everything.masks[:, :, None] & everything.masks[:, None, :]
+    game = everything.masks @ rng.normal(size=(8, 20)) + np.einsum("cij,ijn->cn", pairs, rng.normal(size=(8, 8, 20)))
+    game += (everything.masks[:, :3].all(axis=1) * 3.0)[:, None] + np.sqrt(everything.masks.sum(axis=1))[:, None]
+    truth = exact_shapley(game, everything.masks)
+    position = {mask.tobytes(): i for i, mask in enumerate(everything.masks)}
+    covered = []
+    for seed in range(60):
+        plan = make_plan(8, n_coalitions, seed=seed)
+        v = game[[position[mask.tobytes()] for mask in plan.masks]][..., None]
+        solved = solve_shapley(v, np.zeros_like(v), plan)
+        covered.append(np.abs(solved.values[..., 0].T - truth) <= 1.96 * solved.std_errors[..., 0].T + 1e-9)
+    assert 0.90 <= np.mean(covered) <= 0.99
