@@ -65,6 +65,10 @@ def machine() -> str:
 
 
 def run_alone(module: str, *arguments: str) -> str:
-    """Run a benchmark module in a fresh process, so that memory and caches of one case do not help another."""
+    """Run a benchmark module in a fresh process, so that memory and caches of one case do not help another.
+
+    BLAS gets one thread: CPU seconds of waiting threads on a busy machine say nothing about the code.
+    """
     command = [sys.executable, "-m", module, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | threads).stdout

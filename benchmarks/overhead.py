@@ -6,6 +6,8 @@ Run ``python -m benchmarks.overhead``; the table goes into benchmarks/README.md.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from benchmarks.measure import Measured, machine, measure, run_alone
 from benchmarks.problems import correlated_normals, smooth_response
 
 N_FEATURES = 10
+REPEATS = 3
 SHAPR_LINEAR_CPU = 24.0  # R shapr 1.0.8.9003, gaussian, 100 rows, K = 250, on such a machine
 
 
@@ -28,6 +31,7 @@ class Recorder:
         self.rows: list[np.ndarray] = []
 
     def __call__(self, X: pd.DataFrame) -> np.ndarray:
+        """Predict, and remember."""
         self.rows.append(X.to_numpy())
         return self.model.predict(X)
 
@@ -41,12 +45,16 @@ def forest() -> None:
     recorder = Recorder(model)
     cs.Explainer(recorder, approach="gaussian", progress=False).fit(X).explain(rows)
     asked = pd.DataFrame(np.concatenate(recorder.rows), columns=X.columns)
-    for _ in range(3):
-        ours = measure(lambda: cs.Explainer(model, approach="gaussian", progress=False).fit(X).explain(rows))
-        alone = measure(lambda: model.predict(asked))
-        print(
-            f"| forest, fit + explain | {_cells(ours)} | {len(asked):,} | {ours.cpu / alone.cpu:.3f} x predict alone |"
+    pairs = [
+        (
+            measure(lambda: cs.Explainer(model, approach="gaussian", progress=False).fit(X).explain(rows)),
+            measure(lambda: model.predict(asked)),
         )
+        for _ in range(REPEATS)
+    ]
+    ours, alone = (_best(runs) for runs in zip(*pairs, strict=True))
+    ratio = f"{ours.cpu / alone.cpu:.3f} x predict alone ({alone.cpu:.2f} s)"
+    print(f"| forest, 20 rows, default K | {_cells(ours)} | {len(asked):,} | {ratio} |")
 
 
 def linear() -> None:
@@ -54,12 +62,17 @@ def linear() -> None:
     X = correlated_normals(1000, N_FEATURES, 0.6, seed=1)
     model = LinearRegression().fit(X, smooth_response(X, seed=2))
     explainer = cs.Explainer(model, approach="gaussian", n_samples=250, progress=False)
-    for _ in range(3):
-        ours = measure(lambda: explainer.fit(X).explain(X.iloc[:100]))
-        n = ours.result.value_table.n_evaluations
-        print(
-            f"| linear, fit + explain | {_cells(ours)} | {n:,} | {ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's 24 s |"
-        )
+    ours = _best(measure(lambda: explainer.fit(X).explain(X.iloc[:100])) for _ in range(REPEATS))
+    n = ours.result.value_table.n_evaluations
+    ratio = f"{ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's {SHAPR_LINEAR_CPU:.0f} s"
+    print(f"| linear, 100 rows, K = 250 | {_cells(ours)} | {n:,} | {ratio} |")
+
+
+def _best(runs: Iterable[Measured]) -> Measured:
+    """Take the run with the least CPU time, with the largest peak of all: other work on the machine only ever adds."""
+    every = list(runs)
+    best = min(every, key=lambda run: run.cpu)
+    return replace(best, peak_mib=max(run.peak_mib for run in every))
 
 
 def _cells(measured: Measured) -> str:
@@ -72,7 +85,7 @@ def main() -> None:
         {"forest": forest, "linear": linear}[sys.argv[1]]()
         return
     print(f"{machine()}\n")
-    print("| case | CPU s | wall s | peak MiB beyond the data | model rows | ratio |")
+    print("| fit + explain | CPU s | wall s | peak MiB beyond the data | model rows | ratio |")
     print("| --- | --- | --- | --- | --- | --- |")
     for case in ("forest", "linear"):
         print(run_alone("benchmarks.overhead", case), end="", flush=True)

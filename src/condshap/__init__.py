@@ -1,17 +1,24 @@
-"""Conditional Shapley values: explain single predictions of any model, respecting the dependence between features."""
+"""Conditional Shapley values: explain single predictions of any model, respecting the dependence between features.
+
+Names are imported when they are first used, so that ``import condshap`` costs nothing.
+"""
 
 from __future__ import annotations
 
-from condshap import approaches
-from condshap.approaches import available_approaches
-from condshap.coalitions import CoalitionPlan
-from condshap.evaluation import MSEv
-from condshap.exceptions import CondShapError, CondShapWarning
-from condshap.explainer import Explainer, compare, explain
-from condshap.explanation import Explanation
-from condshap.schema import FeatureSchema, Kind
-from condshap.storage import load_explanation
-from condshap.values import ValueTable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from condshap import approaches
+    from condshap.approaches import available_approaches
+    from condshap.coalitions import CoalitionPlan
+    from condshap.evaluation import MSEv
+    from condshap.exceptions import CondShapError, CondShapWarning
+    from condshap.explainer import Explainer, compare, explain
+    from condshap.explanation import Explanation
+    from condshap.schema import FeatureSchema, Kind
+    from condshap.storage import load_explanation
+    from condshap.values import ValueTable
 
 __version__ = "0.1.0"
 
@@ -31,3 +38,35 @@ __all__ = [
     "explain",
     "load_explanation",
 ]
+
+_HOME = {
+    "CoalitionPlan": "coalitions",
+    "CondShapError": "exceptions",
+    "CondShapWarning": "exceptions",
+    "Explainer": "explainer",
+    "Explanation": "explanation",
+    "FeatureSchema": "schema",
+    "Kind": "schema",
+    "MSEv": "evaluation",
+    "ValueTable": "values",
+    "available_approaches": "approaches",
+    "compare": "explainer",
+    "explain": "explainer",
+    "load_explanation": "storage",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name, or the module of approaches, on first use."""
+    if name == "approaches":
+        return import_module("condshap.approaches")
+    if name not in _HOME:
+        raise AttributeError(f"module 'condshap' has no attribute {name!r}")
+    found = getattr(import_module(f"condshap.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted({*globals(), *__all__})

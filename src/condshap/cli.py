@@ -36,6 +36,25 @@ app = typer.Typer(
 _PICKLES = {".pkl", ".pickle", ".joblib"}
 _PARQUET = {".parquet", ".pq"}
 
+# Fitted parts of common models that skops leaves to its users to judge. They hold numbers, not code: a forged file could
+# make a prediction wrong or crash it, but cannot run anything.
+_MODEL_PARTS = {
+    "collections.OrderedDict",
+    "lightgbm.basic.Booster",
+    "lightgbm.sklearn.LGBMClassifier",
+    "lightgbm.sklearn.LGBMRegressor",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._ball_tree.BallTree",
+    "sklearn.neighbors._kd_tree.KDTree",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.tree._tree.Tree",
+    "sklearn.utils._bunch.Bunch",
+    "xgboost.core.Booster",
+    "xgboost.sklearn.XGBClassifier",
+    "xgboost.sklearn.XGBRegressor",
+}
+
 
 def main() -> None:
     """Run the command line: the entry point ``condshap``."""
@@ -182,10 +201,11 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     import skops.io
 
     untrusted = skops.io.get_untrusted_types(file=path)
-    if untrusted and not trust:
+    unknown = sorted(set(untrusted) - _MODEL_PARTS)
+    if unknown and not trust:
         raise ModelError(
-            f"'{path}' must hold only types that skops trusts, got also {listing(untrusted)}. Add --trust-model if you "
-            "know where the file comes from."
+            f"'{path}' must hold only types that are known to be harmless, got also {listing(unknown)}. Add --trust-model "
+            "if you know where the file comes from."
         )
     return skops.io.load(path, trusted=untrusted)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from condshap.exceptions import CondShapError
+from condshap.exceptions import MissingPackageError
 from condshap.types import Indices
 
 _ABALONE_COLUMNS = {
@@ -30,10 +30,6 @@ _ABALONE_COLUMNS = {
 }
 _ABALONE_ROWS = 4177
 _SPLIT_SEED = 0
-
-
-class MissingPackageError(CondShapError, ImportError):
-    """A package of an optional extra is not installed."""
 
 
 @dataclass(frozen=True, slots=True)

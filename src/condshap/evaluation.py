@@ -9,7 +9,7 @@ import numpy as np
 from condshap.types import Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class MSEv:
     """EC3: mean squared difference between f(x) and v(S, x), uniform over interior coalitions and rows.
 

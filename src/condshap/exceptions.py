@@ -9,6 +9,7 @@
     ├── ModelError (ValueError)       a model that cannot be called, or answers with something else than numbers
     ├── OptionError (ValueError)      an option outside its range
     ├── StorageError (ValueError)     a saved file that cannot be read
+    ├── MissingPackageError (ImportError)   a package of an optional extra
     └── NotFittedError (ValueError, AttributeError)
     CondShapWarning (UserWarning)     the result is right, but something deserves a look
 
@@ -46,6 +47,10 @@ class OptionError(CondShapError, ValueError):
 
 class StorageError(CondShapError, ValueError):
     """A saved file that is damaged, foreign or of another format version."""
+
+
+class MissingPackageError(CondShapError, ImportError):
+    """A package of an optional extra is not installed."""
 
 
 class NotFittedError(CondShapError, ValueError, AttributeError):

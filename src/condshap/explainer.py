@@ -20,11 +20,12 @@ from condshap.approaches.base import Approach, ConditionalSampler, check_missing
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.exceptions import ApproachError, CoalitionError, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation, Provenance
-from condshap.options import check_choice, check_integer, check_jobs, parse_memory
+from condshap.options import check_choice, check_device, check_integer, check_jobs, parse_memory
 from condshap.precision import allocate_samples, measure_error_factors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.solvers import ShapleyValues, solve_shapley
+from condshap.tables import snapshot
 from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, estimate_values
 
@@ -115,14 +116,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         categorical : columns that hold levels although their dtype is numeric
         """
         start = time.perf_counter()
+        self.__dict__.pop("error_factors_", None)  # made last: a fit that fails leaves nothing that looks fitted
         self._check_options()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self._fit(X, categorical)
         self.warnings_ = tuple(str(w.message) for w in caught)
+        self.seconds_ = time.perf_counter() - start
         for w in caught:
             warnings.warn(w.message, w.category, stacklevel=2)
-        self.seconds_ = time.perf_counter() - start
         return self
 
     def _fit(self, X: Table, categorical: Iterable[str | int]) -> None:
@@ -178,7 +180,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         check_integer("seed", self.seed, least=0)
         check_jobs(self.n_jobs)
         parse_memory(self.memory_budget)
-        check_choice("device", self.device, ("auto", "cpu", "cuda"))
+        check_device(self.device)
         check_choice("progress", self.progress, ("auto", True, False))
         if self.n_samples is not None:
             check_integer("n_samples", self.n_samples, least=1)
@@ -214,11 +216,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.base_value is None:
             assert predictions is not None
             return np.asarray(predictions.mean(axis=0))
-        given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
+        try:
+            given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
+        except (TypeError, ValueError):
+            given = np.array([np.nan])
         if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():
-            raise OptionError(
-                f"base_value must be one finite number, or {n_outputs}, one per output, got {self.base_value!r}."
-            )
+            several = f", or {n_outputs}, one per output" if n_outputs > 1 else ""
+            raise OptionError(f"base_value must be one finite number{several}, got {self.base_value!r}.")
         return np.broadcast_to(given, (n_outputs,)).copy()
 
     def _samples(self, approach: Approach, n_train: int) -> Indices:
@@ -269,7 +273,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             value_table=ValueTable(
                 table.coalitions, shaped(table.values), shaped(table.std_errors), table.n_evaluations
             ),
-            data=X,
+            data=snapshot(X),
             feature_names=self.schema_.names,
             player_names=self.players_.names,
             output_names=self.predictor_.output_names,

@@ -51,3 +51,14 @@ def check_jobs(n_jobs: Any) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(whole))
+
+
+def check_device(device: Any) -> str:
+    """Where networks run; "cuda" only where there is an accelerator, because nothing falls back silently."""
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise OptionError("device='cuda' needs an accelerator that torch can see, got none. Use 'auto' or 'cpu'.")
+    return str(device)

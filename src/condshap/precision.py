@@ -15,7 +15,7 @@ from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
-from condshap.values import Batch, Moments, evaluate
+from condshap.values import Batch, Moments, draw, evaluate
 
 _MOST, _LEAST = 256, 16
 _MEAN_CAP, _FEW = 64, 64
@@ -101,7 +101,7 @@ def measure_error_factors(
 def _sample_twice(sampler: ConditionalSampler, rows: Rows, mask: Masks, n_samples: int, seed: int) -> list[Batch]:
     """Two batches of samples for the same rows and coalition, from different random streams."""
     streams = (hash_words(stage_word(stage), row_keys(rows)) for stage in ("pilot", "pilot again"))
-    return [(sampler.sample(rows, mask, n_samples, keys=keys, seed=seed), rows, mask) for keys in streams]
+    return [draw(sampler, rows, mask, n_samples, keys, seed) for keys in streams]
 
 
 def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> Floats:

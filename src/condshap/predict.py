@@ -85,7 +85,7 @@ def _model_format(model: Model, table: TableFormat) -> tuple[TableFormat, tuple[
 
 
 def _needs_pandas(model: Model, table: TableFormat) -> bool:
-    """LightGBM ends the process when it meets labels of Arrow; scikit-learn cannot select columns of PyArrow tables."""
+    """LightGBM takes no labels from Polars or PyArrow; scikit-learn cannot select columns of PyArrow tables."""
     if _is_lightgbm(model):
         return table.backend != "pandas"
     return table.backend == "pyarrow" and _is_instance(model, "sklearn.base", "BaseEstimator")
@@ -230,8 +230,9 @@ def _call_booster(model: Model, table: Any) -> Any:
 def _as_outputs(raw: Any, model: Model, n_rows: int) -> Outputs:
     values = _as_array(raw, model)
     if values.dtype.kind not in "fiub":
+        example = listing(values.ravel()[:1].tolist())
         raise ModelError(
-            f"model {_describe(model)} must return numbers, got {values.dtype} such as {listing(values.ravel()[:1])}. "
+            f"model {_describe(model)} must return numbers, got {values.dtype} such as {example}. "
             "For a classifier explain its probabilities (predict_proba)."
         )
     if values.ndim == 0 and n_rows == 1:

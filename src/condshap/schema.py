@@ -89,7 +89,7 @@ class FeatureSchema:
         """
         frame = to_pandas(X)
         if len(frame) == 0:
-            raise SchemaError("a table to encode must have at least one row, got none. Pass the rows to explain.")
+            raise SchemaError(f"rows must not be empty, got a table of shape {frame.shape}. Pass the rows to explain.")
         if isinstance(X, np.ndarray):
             order = _find_by_position(frame.shape[1], len(self))
         else:

@@ -418,3 +418,8 @@ def take_rows(X: Table, rows: Indices) -> Table:
     if isinstance(X, pd.DataFrame):
         return X.iloc[rows]
     return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
+
+
+def snapshot(X: Table) -> Table:
+    """A native table that later changes of the original do not reach; Polars and PyArrow tables never change."""
+    return X.copy() if isinstance(X, (np.ndarray, pd.DataFrame)) else X

@@ -12,17 +12,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from condshap.approaches.base import Approach, ConditionalSamples, DrawnRows, is_sampler
+from condshap.approaches.base import Approach, ConditionalSampler, ConditionalSamples, DrawnRows, is_sampler
 from condshap.numerics.splicing import Spliced, splice_donors
+from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
-from condshap.types import Floats, Indices, Masks, Outputs, Rows, Values
+from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
 _BLOCK_ROWS = 2**17
 _COPIES = 5  # a block's rows exist about this often: samples, normals or donors, the model's table and its own copies
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ValueTable:
     """The contribution function for C coalitions and the explained rows.
 
@@ -96,8 +97,7 @@ def estimate_values(
 
     def work(block: _Block) -> Moments:
         chosen, rows = masks[block.coalitions], X[block.rows]
-        samples = approach.sample(rows, chosen, block.n_samples, keys=keys[block.rows], seed=seed)
-        return evaluate([(samples, rows, chosen)], predictor)[0]
+        return evaluate([draw(approach, rows, chosen, block.n_samples, keys[block.rows], seed)], predictor)[0]
 
     blocks = list(_plan_blocks(n_samples, X.shape, settings))
     for block, part in zip(blocks, _run(work, blocks, settings), strict=True):
@@ -110,6 +110,12 @@ def estimate_values(
 
 Batch: TypeAlias = tuple[ConditionalSamples, Rows, Masks]
 """Samples with the rows (R, M) and coalitions (C, M) that they were made for."""
+
+
+def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int) -> Batch:
+    """Ask a sampler for a batch."""
+    with single_threaded_blas():
+        return sampler.sample(X, masks, n_samples, keys=keys, seed=seed), X, masks
 
 
 def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:

@@ -11,12 +11,16 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from lightgbm import LGBMRegressor
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import DotProduct
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from typer.testing import CliRunner
+from xgboost import XGBRegressor
 
 import condshap
 from condshap.cli import app
@@ -55,7 +59,14 @@ def folder(tmp_path_factory) -> Path:
     train.assign(y=y).to_csv(where / "train_with_y.csv", index=False)
     linear = _fit(LinearRegression(), train, y)
     skops.io.dump(linear, where / "linear.skops")
-    skops.io.dump(_fit(RandomForestRegressor(3), train, y), where / "forest.skops")
+    models = {
+        "forest": RandomForestRegressor(3),
+        "xgboost": XGBRegressor(n_estimators=3),
+        "lightgbm": LGBMRegressor(n_estimators=3, verbose=-1),
+        "process": GaussianProcessRegressor(DotProduct(), optimizer=None),
+    }
+    for name, model in models.items():
+        skops.io.dump(_fit(model, train, y), where / f"{name}.skops")
     skops.io.dump(_fit(LogisticRegression(), train, np.array([3, 5, 8])[train["code"]]), where / "classes.skops")
     joblib.dump(linear, where / "linear.joblib")
     (where / "linear.pkl").write_bytes(pickle.dumps(linear))
@@ -158,10 +169,15 @@ def test_nothing_of_an_untrusted_pickle_is_run(folder: Path, tmp_path: Path) -> 
 
 
 def test_a_skops_file_with_types_that_skops_does_not_trust_names_them(folder: Path, tmp_path: Path) -> None:
-    refused = _explain(folder, tmp_path / "out.parquet", model="forest.skops")
+    refused = _explain(folder, tmp_path / "out.parquet", model="process.skops")
     assert refused.exit_code == 1
-    assert "['sklearn.tree._tree.Tree']. Add --trust-model" in _message(refused)
-    assert _explain(folder, tmp_path / "out.parquet", "--trust-model", model="forest.skops").exit_code == 0
+    assert "['sklearn.gaussian_process.kernels.DotProduct']. Add --trust-model" in _message(refused)
+    assert _explain(folder, tmp_path / "out.parquet", "--trust-model", model="process.skops").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["forest", "xgboost", "lightgbm"])
+def test_skops_files_of_common_models_load_without_trust(folder: Path, tmp_path: Path, kind: str) -> None:
+    assert _explain(folder, tmp_path / "out.parquet", model=f"{kind}.skops").exit_code == 0
 
 
 @pytest.mark.parametrize(

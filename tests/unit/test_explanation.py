@@ -65,8 +65,16 @@ def by_hand(values, predictions, std_errors, **names) -> Explanation:
     rows = pd.DataFrame(np.arange(2.0 * len(phi)).reshape(-1, 2), columns=["a", "b"])
     options = {"feature_names": ("a", "b"), "player_names": ("a", "b"), "output_names": ("output",), **names}
     return Explanation(
-        phi, v[0], np.asarray(predictions), np.zeros_like(phi), table, rows, membership=((0,), (1,)), provenance=about, **options
-    )  # fmt: skip
+        phi,
+        v[0],
+        np.asarray(predictions),
+        np.zeros_like(phi),
+        table,
+        rows,
+        membership=((0,), (1,)),
+        provenance=about,
+        **options,
+    )
 
 
 def test_shapes_follow_the_number_of_outputs(single, several, grouped):

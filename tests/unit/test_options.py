@@ -51,7 +51,7 @@ def test_jobs_count_back_from_the_number_of_cores():
     assert check_jobs(3) == 3
     assert check_jobs(-1) == effective_n_jobs(-1) >= 1
     assert check_jobs(-1000) == 1
-    with pytest.raises(OptionError, match="n_jobs must not be 0. Use 1 for no workers, -1 for one per core"):
+    with pytest.raises(OptionError, match=r"n_jobs must not be 0. Use 1 for no workers, -1 for one per core"):
         check_jobs(0)
     with pytest.raises(OptionError, match="n_jobs must be an integer"):
         check_jobs("two")

@@ -43,7 +43,9 @@ def test_groups_of_one_feature_each_may_change_the_order():
 
 
 def test_members_may_be_positions_where_no_feature_has_that_name():
-    np.testing.assert_array_equal(Players.of(FEATURES, {"p": [0, 2], "q": [np.int64(1), "d"]}).membership[0], [1, 0, 1, 0])
+    np.testing.assert_array_equal(
+        Players.of(FEATURES, {"p": [0, 2], "q": [np.int64(1), "d"]}).membership[0], [1, 0, 1, 0]
+    )
     named = Players.of(("1", "0"), {"p": [1], "q": [0]})  # columns called 1 and 0
     np.testing.assert_array_equal(named.membership, np.eye(2))
 

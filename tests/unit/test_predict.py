@@ -82,8 +82,8 @@ def mixed_pipeline(model):
         lambda: make_pipeline(StandardScaler(), LinearRegression()),
         lambda: GridSearchCV(LinearRegression(), {"fit_intercept": [True]}, cv=2),
         lambda: StackingRegressor([("linear", LinearRegression())], cv=2),
-        lambda: xgb.XGBRegressor(n_estimators=5),
-        lambda: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2),
+        lambda: xgb.XGBRegressor(n_estimators=5, n_jobs=1),
+        lambda: lgb.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1, min_child_samples=2),
     ],
     ids=["linear", "pipeline", "search", "stacking", "xgboost", "lightgbm"],
 )
@@ -100,10 +100,10 @@ def test_tables_and_arrays_may_be_mixed_between_training_and_explaining(make, tr
     "make",
     [
         lambda X, y: LinearRegression().fit(X, y),
-        lambda X, y: xgb.XGBRegressor(n_estimators=5).fit(X, y),
-        lambda X, y: xgb.train({}, xgb.DMatrix(X, y), 5),
-        lambda X, y: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2).fit(X, y),
-        lambda X, y: lgb.train({"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(X, y), 5),
+        lambda X, y: xgb.XGBRegressor(n_estimators=5, n_jobs=1).fit(X, y),
+        lambda X, y: xgb.train({"nthread": 1}, xgb.DMatrix(X, y), 5),
+        lambda X, y: lgb.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1, min_child_samples=2).fit(X, y),
+        lambda X, y: lgb.train({"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(X, y), 5),
     ],
     ids=["linear", "xgboost", "xgboost booster", "lightgbm", "lightgbm booster"],
 )
@@ -115,7 +115,7 @@ def test_model_trained_in_another_column_order_gets_its_own_order(make, order, b
 
 
 def test_lightgbm_model_of_other_columns_is_refused_because_it_would_not_notice():
-    model = lgb.LGBMRegressor(n_estimators=2, verbose=-1).fit(NUMBERS, Y)
+    model = lgb.LGBMRegressor(n_estimators=2, n_jobs=1, verbose=-1).fit(NUMBERS, Y)
     with pytest.raises(
         ModelError, match=r"LGBMRegressor must be explained with the columns that it was trained on, \['a'"
     ):
@@ -124,7 +124,7 @@ def test_lightgbm_model_of_other_columns_is_refused_because_it_would_not_notice(
 
 def test_lightgbm_renames_columns_and_still_finds_them():
     spaced = NUMBERS.rename(columns={"a": "the first", "b": "the second"})
-    booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(spaced, Y), 5)
+    booster = lgb.train({"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(spaced, Y), 5)
     np.testing.assert_allclose(predictions_of(booster, spaced.iloc[:, ::-1])[:, 0], booster.predict(spaced))
 
 
@@ -133,11 +133,13 @@ MIXED_MODELS = {
     "hist gradient boosting": lambda: HistGradientBoostingRegressor(
         max_iter=10, categorical_features="from_dtype", min_samples_leaf=3
     ).fit(MIXED, Y_MIXED),
-    "xgboost": lambda: xgb.XGBRegressor(n_estimators=5, enable_categorical=True).fit(MIXED, Y_MIXED),
-    "xgboost booster": lambda: xgb.train({}, xgb.DMatrix(MIXED, Y_MIXED, enable_categorical=True), 5),
-    "lightgbm": lambda: lgb.LGBMRegressor(n_estimators=5, verbose=-1, min_child_samples=2).fit(MIXED, Y_MIXED),
+    "xgboost": lambda: xgb.XGBRegressor(n_estimators=5, n_jobs=1, enable_categorical=True).fit(MIXED, Y_MIXED),
+    "xgboost booster": lambda: xgb.train({"nthread": 1}, xgb.DMatrix(MIXED, Y_MIXED, enable_categorical=True), 5),
+    "lightgbm": lambda: lgb.LGBMRegressor(n_estimators=5, n_jobs=1, verbose=-1, min_child_samples=2).fit(
+        MIXED, Y_MIXED
+    ),
     "lightgbm booster": lambda: lgb.train(
-        {"verbose": -1, "min_data_in_leaf": 2}, lgb.Dataset(MIXED, Y_MIXED, params={"verbose": -1}), 5
+        {"verbose": -1, "min_data_in_leaf": 2, "num_threads": 1}, lgb.Dataset(MIXED, Y_MIXED, params={"verbose": -1}), 5
     ),
 }
 
@@ -186,7 +188,7 @@ def test_model_trained_on_an_array_takes_a_frame_with_booleans_and_codes():
     [
         lambda: RandomForestClassifier(5, random_state=0),
         lambda: LogisticRegression(max_iter=2000),
-        lambda: lgb.LGBMClassifier(n_estimators=3, verbose=-1),
+        lambda: lgb.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1),
         lambda: make_pipeline(StandardScaler(), LogisticRegression()),
     ],
     ids=["forest", "logistic", "lightgbm", "pipeline"],
@@ -199,7 +201,7 @@ def test_classifier_has_one_named_output_per_class(make):
 
 
 def test_xgboost_classifier_names_its_classes():
-    model = xgb.XGBClassifier(n_estimators=3).fit(NUMBERS, (CLASSES == "low").astype(int))
+    model = xgb.XGBClassifier(n_estimators=3, n_jobs=1).fit(NUMBERS, (CLASSES == "low").astype(int))
     predictor, rows = predictor_of(model, NUMBERS)
     assert predictor.output_names == ("0", "1")
     np.testing.assert_allclose(predictor(rows).sum(axis=1), 1.0, rtol=1e-6)
@@ -344,7 +346,10 @@ def test_function_that_changes_its_input_does_not_change_the_training_rows():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (lambda X: np.array(["low"] * len(X)), r"model '<lambda>' must return numbers, got <U3 such as \[.*'low'.*predict_proba"),
+        (
+            lambda X: np.array(["low"] * len(X)),
+            r"'<lambda>' must return numbers, got <U3 such as \['low'\].*predict_proba",
+        ),
         (lambda X: np.array(["1"] * len(X), dtype=object), "must return numbers, got object"),
         (lambda X: np.ones(len(X)) * 1j, "must return numbers, got complex128"),
         (lambda X: np.zeros(len(X), dtype="datetime64[s]"), "must return numbers, got datetime64"),
@@ -355,9 +360,12 @@ def test_function_that_changes_its_input_does_not_change_the_training_rows():
         (lambda X: np.ones((1, len(X))), r"got shape \(1, 2\)"),
         (lambda X: np.ones((len(X), 0)), r"got shape \(2, 0\)"),
         (lambda X: np.ones((len(X), 1, 1)), r"got shape \(2, 1, 1\)"),
-        (lambda X: 1 / 0, r"must accept a DataFrame of shape \(2, 3\), but failed with ZeroDivisionError: division by zero"),
+        (
+            lambda X: 1 / 0,
+            r"must accept a DataFrame of shape \(2, 3\), but failed with ZeroDivisionError: division by zero",
+        ),
     ],
-)  # fmt: skip
+)
 def test_answer_that_is_no_table_of_numbers_is_refused(answer, message):
     with pytest.raises(ModelError, match=message):
         predictor_of(answer, NUMBERS)
@@ -381,7 +389,7 @@ def test_nan_prediction_of_a_row_with_gaps_hints_at_the_missing_values():
     frame = MIXED.assign(x=MIXED["x"].mask(MIXED["x"] < 0))
     frame.loc[0, "x"] = np.nan
     with pytest.raises(
-        ModelError, match="the first is {x=missing, .*colour='.*That row has missing values: use a model that"
+        ModelError, match=r"the first is {x=missing, .*colour='.*That row has missing values: use a model that"
     ):
         predictions_of(lambda X: X["x"], frame)
 

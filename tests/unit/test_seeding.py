@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 
@@ -10,12 +12,23 @@ from condshap.seeding import derive_seed, generator, hash_words, mask_keys, row_
 RNG = np.random.default_rng(0)
 
 
-def test_hash_is_the_same_on_every_machine():
-    # reference numbers: a change here changes every explanation that anyone has made
-    assert int(hash_words(1, 2)) == int(hash_words(np.uint64(1), np.uint64(2)))
-    assert derive_seed(0, "gaussian") == 3386003393083284398
-    assert int(row_keys(np.array([[1.0, -2.5, np.nan]]))[0]) == 4166571471363706217
-    assert int(mask_keys(np.array([[True, False, True]]))[0]) == 10556072063193398386
+def reference_hash(*words: int) -> int:
+    """SplitMix64 in Python's integers."""
+    state = 0
+    for word in words:
+        state = ((state ^ word) + 0x9E3779B97F4A7C15) % 2**64
+        state = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        state = (state ^ (state >> 27)) * 0x94D049BB133111EB % 2**64
+        state ^= state >> 31
+    return state
+
+
+def test_hash_is_splitmix64_on_every_machine():
+    assert reference_hash(0) == 0xE220A8397B1DCDAF  # first output of SplitMix64 with seed 0, as published
+    for words in ((0,), (1, 2), (2**64 - 1, 12345, 7)):
+        assert int(hash_words(*(np.uint64(word) for word in words))) == reference_hash(*words)
+    stage = int.from_bytes(hashlib.blake2b(b"gaussian", digest_size=8).digest(), "little")
+    assert derive_seed(11, "gaussian") == reference_hash(11, stage)
 
 
 def test_hash_depends_on_every_word_and_their_order():

@@ -93,27 +93,41 @@ def test_explanation_of_an_array_comes_back(tmp_path, dtype):
 TABLES = {
     "objects": pd.DataFrame({"a": pd.Series(["u", None], dtype=object), "b": pd.Series([np.nan, "v"], dtype=object)}),
     "object numbers": pd.DataFrame({"a": pd.Series([1, None], dtype=object), "b": pd.Series([0.5, 2], dtype=object)}),
-    "nullable": pd.DataFrame({"a": pd.array([True, None]), "b": pd.array(["u", None], "string"), "c": pd.array([0.5, None])}),
-    "arrow dtypes": pd.DataFrame({"a": pd.array([1, None], "int64[pyarrow]"), "b": pd.array([0.5, None], "double[pyarrow]")}),
-    "categories": pd.DataFrame({"a": pd.Categorical([3, None], [3, 1]), "b": pd.Categorical([True, False], [True, False])}),
+    "nullable": pd.DataFrame(
+        {"a": pd.array([True, None]), "b": pd.array(["u", None], "string"), "c": pd.array([0.5, None])}
+    ),
+    "arrow dtypes": pd.DataFrame(
+        {"a": pd.array([1, None], "int64[pyarrow]"), "b": pd.array([0.5, None], "double[pyarrow]")}
+    ),
+    "categories": pd.DataFrame(
+        {"a": pd.Categorical([3, None], [3, 1]), "b": pd.Categorical([True, False], [True, False])}
+    ),
     "integer names": pd.DataFrame([[1.0, 2.0], [3.0, 4.0]], columns=[7, 3]),
     "default names": pd.DataFrame([[1.0, 2.0], [3.0, 4.0]]),
-    "two-level names": pd.DataFrame([[1.0, 2.0]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)], names=["p", None])),
+    "two-level names": pd.DataFrame(
+        [[1.0, 2.0]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)], names=["p", None])
+    ),
     "named index": pd.DataFrame({"a": [1.0, 2.0]}, index=pd.Index(["r", "s"], name="who")),
     "dated index": pd.DataFrame({"a": [1.0, 2.0]}, index=pd.DatetimeIndex(["2020-01-01", "2021-02-03"], tz="UTC")),
-    "two-level index": pd.DataFrame({"a": [1.0, 2.0]}, index=pd.MultiIndex.from_tuples([("u", 1), ("v", 2)], names=["k", "l"])),
+    "two-level index": pd.DataFrame(
+        {"a": [1.0, 2.0]}, index=pd.MultiIndex.from_tuples([("u", 1), ("v", 2)], names=["k", "l"])
+    ),
     "part of a range": pd.DataFrame({"a": [1.0, 2.0, 3.0]}).iloc[1:],
     "name like an index": pd.DataFrame({"index/0": [1.0, 2.0], "index/0_": [3.0, 4.0]}, index=[5, 9]),
     "sparse": pd.DataFrame({"a": pd.Series([0.0, 1.5], dtype=pd.SparseDtype(float))}),
     "empty": pd.DataFrame({"a": [1.0], "c": pd.Categorical(["u"])}).iloc[:0],
-    "polars": pl.DataFrame({"a": [1.5, None], "b": [True, None], "c": pl.Series([1, None], dtype=pl.Int8), "d": ["u", None]}),
+    "polars": pl.DataFrame(
+        {"a": [1.5, None], "b": [True, None], "c": pl.Series([1, None], dtype=pl.Int8), "d": ["u", None]}
+    ),
     "polars NaN": pl.DataFrame({"a": [1.5, np.nan, None]}),
     "arrow": pa.table({"a": pa.array(["u", None], pa.large_string()), "b": pa.array([1, None], pa.uint8())}),
-    "arrow labels": pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), [30, 10, 20], ordered=True)}),
+    "arrow labels": pa.table(
+        {"a": pa.DictionaryArray.from_arrays(pa.array([1, None], pa.int8()), [30, 10, 20], ordered=True)}
+    ),
     "array of objects": np.array([["u", 1, 0.5, True], [None, 2, np.nan, False]], dtype=object),
     "array of text": np.array([["u", "vv"], ["www", "x"]]),
     "array of booleans": np.array([[True, False], [False, False]]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -61,9 +61,11 @@ def _ledoit_wolf(X: Rows, mean: Floats, scale: Floats) -> tuple[Floats, float]:
     from sklearn.covariance import ledoit_wolf
 
     standard = (X - mean) / np.where(scale > 0, scale, 1.0)
-    covariance, share = ledoit_wolf(standard, assume_centered=True)
-    deviation = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(deviation, deviation), float(share)
+    _, share = ledoit_wolf(standard, assume_centered=True)
+    share = max(float(share), 1 / len(X))  # the rule itself breaks down when nearly every row is an outlier
+    correlation = standard.T @ standard / (len(X) - 1)
+    np.fill_diagonal(correlation, 1.0)
+    return (1 - share) * correlation + share * np.eye(X.shape[1]), share
 
 
 def _announce(approach: str, reason: str, share: float) -> None:

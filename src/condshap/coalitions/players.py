@@ -66,6 +66,10 @@ def _feature_name(member: str | int, features: Sequence[str]) -> str:
 
 
 def _check_partition(features: Sequence[str], groups: Mapping[str, Sequence[str]], *, n_groups: int) -> None:
+    if len(groups) < n_groups:
+        raise CoalitionError(
+            f"groups must have different names, got {listing(groups)} for {n_groups} groups. Rename some of them."
+        )
     members = [name for group in groups.values() for name in group]
     for problem, names in (
         ("have at least one feature each, empty are", [name for name, group in groups.items() if not group]),
@@ -77,5 +81,3 @@ def _check_partition(features: Sequence[str], groups: Mapping[str, Sequence[str]
             raise CoalitionError(
                 f"groups must {problem} {listing(names)}. Make the groups a partition of the features."
             )
-    if len(groups) < n_groups:
-        raise CoalitionError(f"groups must have different names, got {listing(groups)} for {n_groups} groups. Rename.")
