@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from condshap.exceptions import MissingPackageError
+from condshap.exceptions import CondShapError, MissingPackageError
 from condshap.types import Indices
 
 _ABALONE_COLUMNS = {
