@@ -138,7 +138,9 @@ def test_every_error_is_a_builtin_error_too():
     errors = [e for e in vars(exceptions).values() if isinstance(e, type) and issubclass(e, exceptions.CondShapError)]
     assert len(errors) >= 8
     for error in errors:
-        assert error is exceptions.CondShapError or issubclass(error, (ValueError, TypeError, RuntimeError, ImportError))
+        assert error is exceptions.CondShapError or issubclass(
+            error, (ValueError, TypeError, RuntimeError, ImportError)
+        )
 
 
 # --- a fitted explainer -----------------------------------------------------------------------------------------------
