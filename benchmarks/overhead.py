@@ -6,8 +6,6 @@ Run ``python -m benchmarks.overhead``; the table goes into benchmarks/README.md.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import condshap as cs
-from benchmarks.measure import Measured, machine, measure, run_alone
+from benchmarks.measure import Measured, best, machine, measure, run_alone
 from benchmarks.problems import correlated_normals, smooth_response
 
 N_FEATURES = 10
@@ -52,7 +50,7 @@ def forest() -> None:
         )
         for _ in range(REPEATS)
     ]
-    ours, alone = (_best(runs) for runs in zip(*pairs, strict=True))
+    ours, alone = (best(runs) for runs in zip(*pairs, strict=True))
     ratio = f"{ours.cpu / alone.cpu:.3f} x predict alone ({alone.cpu:.2f} s)"
     print(f"| forest, 20 rows, default K | {_cells(ours)} | {len(asked):,} | {ratio} |")
 
@@ -62,17 +60,10 @@ def linear() -> None:
     X = correlated_normals(1000, N_FEATURES, 0.6, seed=1)
     model = LinearRegression().fit(X, smooth_response(X, seed=2))
     explainer = cs.Explainer(model, approach="gaussian", n_samples=250, progress=False)
-    ours = _best(measure(lambda: explainer.fit(X).explain(X.iloc[:100])) for _ in range(REPEATS))
+    ours = best(measure(lambda: explainer.fit(X).explain(X.iloc[:100])) for _ in range(REPEATS))
     n = ours.result.value_table.n_evaluations
     ratio = f"{ours.cpu / SHAPR_LINEAR_CPU:.3f} x R shapr's {SHAPR_LINEAR_CPU:.0f} s"
     print(f"| linear, 100 rows, K = 250 | {_cells(ours)} | {n:,} | {ratio} |")
-
-
-def _best(runs: Iterable[Measured]) -> Measured:
-    """Take the run with the least CPU time, with the largest peak of all: other work on the machine only ever adds."""
-    every = list(runs)
-    best = min(every, key=lambda run: run.cpu)
-    return replace(best, peak_mib=max(run.peak_mib for run in every))
 
 
 def _cells(measured: Measured) -> str:

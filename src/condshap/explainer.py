@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import platform
 import time
 import warnings
@@ -13,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
-from condshap.approaches import find_approach
-from condshap.approaches.base import Approach, ConditionalSampler, check_missing, check_supported, is_sampler
+from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.coalitions import CoalitionPlan, Players, make_plan
-from condshap.exceptions import ApproachError, CoalitionError, NotFittedError, OptionError, SchemaError
+from condshap.combination import Part, make_parts
+from condshap.exceptions import CoalitionError, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation, Provenance
 from condshap.options import check_choice, check_device, check_integer, check_jobs, parse_memory
 from condshap.precision import allocate_samples, measure_error_factors
@@ -37,9 +36,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     ----------
     model : scikit-learn estimator, XGBoost or LightGBM model, torch module, or a function of a table
         Classifiers are explained through their probabilities, one output per class.
-    approach : str or object
+    approach : str, object, or a list of these
         How to model the features given some of them; see `available_approaches`. Any object with the methods of
-        `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` will do.
+        `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` will do. A list has one entry per coalition
+        size 1, ..., P-1.
     n_samples : int, optional
         Samples per row and coalition. By default each approach chooses: drawing ones by coalition size.
     n_coalitions : int, optional
@@ -76,7 +76,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self,
         model: Model,
         *,
-        approach: str | Approach,
+        approach: str | Approach | Sequence[str | Approach],
         n_samples: int | None = None,
         n_coalitions: int | None = None,
         coalitions: CoalitionPlan | None = None,
@@ -137,20 +137,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.players_ = Players.of(self.schema_.names, self.groups)
         self.plan_ = self._make_plan()
         self.masks_ = self.players_.feature_masks(self.plan_.masks)
-        feature_plan = replace(self.plan_, masks=self.masks_)
-        approach = _new_approach(self.approach)
-        check_supported(approach, self.schema_)
-        check_missing(approach, rows, self.schema_, what="training rows")
+        parts = make_parts(self.approach, self.plan_)
+        for part in parts:
+            check_supported(part.approach, self.schema_)
+            check_missing(part.approach, rows, self.schema_, what="training rows")
         self.predictor_ = Predictor.of(self.model, self.schema_, rows, self.output)
-        needs_predictions = self.base_value is None or not is_sampler(approach)
-        predictions = self._predict(rows) if needs_predictions else None
-        self.base_value_ = self._base_value(predictions)
-        self.n_samples_ = self._samples(approach, len(rows))
-        if is_sampler(approach):
-            self.approach_: Approach = approach.fit(rows, self.schema_, plan=feature_plan, seed=self.seed)
-        else:
-            assert predictions is not None
-            self.approach_ = approach.fit(rows, predictions, self.schema_, plan=feature_plan, seed=self.seed)
+        self.base_value_ = self._base_value(rows)
+        self.n_samples_ = self._samples(parts, len(rows))
+        self.parts_ = self._fit_parts(parts, rows)
         self.error_factors_ = self._error_factors(rows)
 
     def explain(self, X: Table) -> Explanation:
@@ -159,10 +153,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
         start = time.perf_counter()
         rows = self.schema_.encode(X)
-        check_missing(self.approach_, rows, self.schema_, what="rows to explain")
+        for part in self.parts_:
+            check_missing(part.approach, rows, self.schema_, what="rows to explain")
         predictions = self._predict(rows)
         moments = estimate_values(
-            self.approach_,
+            self.parts_,
             self.predictor_,
             rows,
             self.masks_,
@@ -211,11 +206,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         parts = [self.predictor_(rows[i : i + at_once].copy()) for i in range(0, len(rows), at_once)]
         return np.concatenate(parts)
 
-    def _base_value(self, predictions: Outputs | None) -> Floats:
+    def _base_value(self, rows: Rows) -> Floats:
         n_outputs = len(self.predictor_.output_names)
         if self.base_value is None:
-            assert predictions is not None
-            return np.asarray(predictions.mean(axis=0))
+            return np.asarray(self._predict(rows).mean(axis=0))
         try:
             given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
         except (TypeError, ValueError):
@@ -225,35 +219,46 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             raise OptionError(f"base_value must be one finite number{several}, got {self.base_value!r}.")
         return np.broadcast_to(given, (n_outputs,)).copy()
 
-    def _samples(self, approach: Approach, n_train: int) -> Indices:
-        """Samples per coalition, shape (C,)."""
-        n_coalitions = len(self.plan_.masks)
-        if not is_sampler(approach):
+    def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
+        """Samples per coalition, shape (C,); 0 where an approach uses none."""
+        samples = np.zeros(len(self.plan_.masks), dtype=np.intp)
+        if self.n_samples is not None and not any(is_sampler(part.approach) for part in parts):
+            raise OptionError(
+                f"approach '{parts[0].approach.name}' uses no samples, so n_samples must be None, got {self.n_samples}."
+            )
+        for part in parts:
+            if not is_sampler(part.approach):
+                continue
+            default = getattr(part.approach, "default_samples", None)
             if self.n_samples is not None:
-                raise OptionError(
-                    f"approach '{approach.name}' uses no samples, so n_samples must be None, got {self.n_samples}."
-                )
-            return np.zeros(n_coalitions, dtype=np.intp)
-        default = getattr(approach, "default_samples", None)
-        if self.n_samples is None and default is None:
-            return allocate_samples(self.plan_)
-        wanted = self.n_samples if self.n_samples is not None else min(n_train, int(default or n_train))
-        return np.full(n_coalitions, wanted, dtype=np.intp)
+                samples[part.positions] = self.n_samples
+            elif default is None:
+                samples[part.positions] = allocate_samples(self.plan_)[part.positions]
+            else:
+                samples[part.positions] = min(n_train, int(default))
+        return samples
+
+    def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
+        plan = replace(self.plan_, masks=self.masks_)  # approaches see features, not groups of them
+        for part in parts:
+            fit_approach(part.approach, rows, self.schema_, plan=plan, seed=self.seed, predict=self.predictor_)
+        return tuple(parts)
 
     def _error_factors(self, rows: Rows) -> Floats:
-        """Variance of v(S) over the variance of independent draws, (C, O); NaN where the samples tell it themselves."""
-        if not is_sampler(self.approach_) or not _has_unknown_error(self.approach_, rows, self):
-            return np.full((len(self.plan_.masks), len(self.predictor_.output_names)), np.nan)
-        return measure_error_factors(
-            self.approach_, self.predictor_, rows, self.plan_, self.masks_, self.n_samples_, seed=self.seed
-        )
+        """Variance of v(S) over the variance of independent draws, (C, O), for approaches that leave it to be measured."""
+        factors = np.ones((len(self.plan_.masks), len(self.predictor_.output_names)))
+        for part in self.parts_:
+            if is_sampler(part.approach) and _has_unknown_error(part, rows, self):
+                factors[part.positions] = measure_error_factors(
+                    part, self.predictor_, rows, self.plan_, self.masks_, self.n_samples_, seed=self.seed
+                )
+        return factors
 
     def _complete(self, moments: Moments, predictions: Outputs) -> ValueTable:
         """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
         values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
         values[0], values[-1] = self.base_value_, predictions
-        told = moments.error_factor[:, None]
-        variances *= np.where(np.isnan(told), self.error_factors_, told)[:, None, :]
+        variances *= np.where(moments.is_nominal[:, None], self.error_factors_, 1.0)[:, None, :]
         errors = np.sqrt(variances, out=variances)
         return ValueTable(self.plan_.masks, values, errors, moments.n_evaluations + len(predictions))
 
@@ -282,10 +287,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         )
 
     def _provenance(self, seconds: float) -> Provenance:
-        options = self.approach_.get_params() if hasattr(self.approach_, "get_params") else {}
+        names = [part.approach.name for part in self.parts_]
         return Provenance(
-            approach=self.approach_.name,
-            options={key: _plain(value) for key, value in options.items()},
+            approach=" + ".join(names),
+            options=_options_of(self.parts_),
             seed=int(self.seed),
             n_samples=tuple(int(k) for k in np.unique(self.n_samples_[self.plan_.interior])),
             n_coalitions=len(self.plan_.masks),
@@ -308,27 +313,25 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
-def _new_approach(approach: str | Approach) -> Approach:
-    """Unfitted approach of the explainer's own, so that fitting never changes the user's object."""
-    if isinstance(approach, str):
-        return find_approach(approach)()  # type: ignore[no-any-return]
-    is_object = not isinstance(approach, type) and hasattr(approach, "fit")
-    if not is_object or not (hasattr(approach, "sample") or hasattr(approach, "estimate")):
-        raise ApproachError(
-            f"approach must be a name or an object with fit and sample (or estimate), got {approach!r}. "
-            "condshap.available_approaches() lists the names."
-        )
-    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)
+def _options_of(parts: Sequence[Part]) -> dict[str, Any]:
+    """Options of the approaches; with several, each name has the approach's in front."""
+    options: dict[str, Any] = {}
+    for part in parts:
+        front = f"{part.approach.name}." if len(parts) > 1 else ""
+        given = part.approach.get_params() if hasattr(part.approach, "get_params") else {}
+        options |= {front + key: _plain(value) for key, value in given.items()}
+    return options
 
 
-def _has_unknown_error(approach: ConditionalSampler, rows: Rows, explainer: Explainer) -> bool:
+def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
     """Try one small sample to see whether the approach leaves its error to be measured."""
-    interior = explainer.plan_.interior
-    masks, n_samples = explainer.masks_[interior][:1], explainer.n_samples_[interior][:1]
-    if len(masks) == 0:
+    if len(part.positions) == 0:
         return False
+    first = part.positions[:1]
     keys = np.zeros(1, dtype=np.uint64)
-    return approach.sample(rows[:1], masks, int(n_samples[0]), keys=keys, seed=0).error_factor is None
+    n_samples = int(explainer.n_samples_[first[0]])
+    samples = part.approach.sample(rows[:1], explainer.masks_[first], n_samples, keys=keys, seed=0)
+    return samples.error_factor is None
 
 
 def explain(
@@ -336,7 +339,7 @@ def explain(
     X_train: Table,
     X: Table,
     *,
-    approach: str | Approach,
+    approach: str | Approach | Sequence[str | Approach],
     categorical: Iterable[str | int] = (),
     n_samples: int | None = None,
     n_coalitions: int | None = None,
@@ -374,7 +377,7 @@ def compare(
     X_train: Table,
     X: Table,
     *,
-    approaches: Sequence[str | Approach],
+    approaches: Sequence[str | Approach | Sequence[str | Approach]],
     level: float = 0.95,
     **options: Any,
 ) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler
 from condshap.coalitions import CoalitionPlan
+from condshap.combination import Part
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import generator, hash_words, row_keys, stage_word
@@ -58,7 +59,7 @@ def allocate_samples(plan: CoalitionPlan) -> Indices:
 
 
 def measure_error_factors(
-    sampler: ConditionalSampler,
+    part: Part,
     predictor: Predictor,
     X: Rows,
     plan: CoalitionPlan,
@@ -67,7 +68,7 @@ def measure_error_factors(
     *,
     seed: int,
 ) -> Floats:
-    """Variance of v(S) over its variance under independent draws, per coalition and output, shape (C, O).
+    """Variance of v(S) over its variance under independent draws, per output, for the part's coalitions, shape (c, O).
 
     In cells of coalitions of similar size, pairs of a coalition and a training row are estimated twice, with independent
     randomisations. The squared differences estimate the variance without any assumption on the sampler.
@@ -80,7 +81,7 @@ def measure_error_factors(
     """
     rng = generator(seed, "pilot")
     influence = sensitivities(plan)
-    cells = _cells(plan, n_samples)
+    cells = _cells(part, plan, n_samples)
     batches: list[Batch] = []
     for cell in cells:
         chance = influence[cell] / influence[cell].sum()
@@ -88,14 +89,14 @@ def measure_error_factors(
         n_rows = min(len(X), -(-_PILOT_PAIRS // len(chosen)))
         for c in chosen:
             rows = X[rng.choice(len(X), size=n_rows, replace=False)]
-            batches += _sample_twice(sampler, rows, masks[c : c + 1], int(n_samples[c]), seed)
+            batches += _sample_twice(part.approach, rows, masks[c : c + 1], int(n_samples[c]), seed)
     moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
     factors = np.zeros((len(plan.masks), len(predictor.output_names)))
     for cell in cells:
         factors[cell] = _variance_ratio(
             [(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))]
         )
-    return factors
+    return np.asarray(factors[part.positions])
 
 
 def _sample_twice(sampler: ConditionalSampler, rows: Rows, mask: Masks, n_samples: int, seed: int) -> list[Batch]:
@@ -111,14 +112,12 @@ def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> Floats:
     return np.asarray(np.where(nominal > 0, measured / np.where(nominal > 0, nominal, 1.0), 0.0))
 
 
-def _cells(plan: CoalitionPlan, n_samples: Indices) -> list[Indices]:
-    """Interior coalitions by size, neighbouring sizes together where there are many, never with different K."""
-    sizes = plan.sizes
-    inside = np.zeros(len(sizes), dtype=bool)
-    inside[plan.interior] = True
-    present = np.unique(sizes[inside])
+def _cells(part: Part, plan: CoalitionPlan, n_samples: Indices) -> list[Indices]:
+    """Coalitions of a part by size, neighbouring sizes together where there are many, never with different K."""
+    sizes = plan.sizes[part.positions]
+    present = np.unique(sizes)
     cells: list[Indices] = []
     for some in np.array_split(present, min(_CELLS, max(1, len(present)))):
-        positions = np.flatnonzero(np.isin(sizes, some) & inside)
+        positions = part.positions[np.isin(sizes, some)]
         cells += [positions[n_samples[positions] == k] for k in np.unique(n_samples[positions])]
     return cells

@@ -25,6 +25,7 @@ from condshap.approaches.base import (
     DrawnRows,
     check_missing,
     check_supported,
+    fit_approach,
     is_sampler,
 )
 from condshap.coalitions import CoalitionPlan, all_coalitions
@@ -34,6 +35,8 @@ from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
 from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.values import splice
+
+_N_SAMPLES = 16
 
 Check = Callable[["Case"], None]
 
@@ -51,19 +54,25 @@ class Case:
 
     def fitted(self) -> Any:
         """Fit a fresh copy of the approach."""
-        fresh = fresh_copy(self.approach)
-        if is_sampler(fresh):
-            return fresh.fit(self.train, self.schema, plan=self.plan, seed=0)
-        return fresh.fit(self.train, _outputs(self.train), self.schema, plan=self.plan, seed=0)
+        return self.fit(fresh_copy(self.approach))
+
+    def fit(self, fresh: Any) -> Any:
+        """Fit this approach on the training rows."""
+        return fit_approach(fresh, self.train, self.schema, plan=self.plan, seed=0, predict=_outputs)
 
     def answer(self, fitted: Any, rows: Rows, masks: Masks, *, seed: int = 0) -> Floats:
-        """Return spliced samples with their weights as the last column (C, R, K, M + 1), or values (C, R, O)."""
+        """Return spliced samples with their weights as the last column (C, R, 16, M + 1), or values (C, R, O).
+
+        Fewer samples are padded, and all padding, which has weight zero, is zero.
+        """
         if not is_sampler(fitted):
             return np.asarray(fitted.estimate(rows, masks))
-        samples = fitted.sample(rows, masks, 16, keys=row_keys(rows), seed=seed)
+        samples = fitted.sample(rows, masks, _N_SAMPLES, keys=row_keys(rows), seed=seed)
         spliced = _spliced(samples, rows, masks)
         weights = np.ones(spliced.shape[:3]) if samples.weights is None else samples.weights
-        return np.concatenate([spliced, weights[..., None]], axis=3)
+        joined = np.concatenate([spliced * (weights != 0)[..., None], weights[..., None]], axis=3)
+        assert joined.shape[2] <= _N_SAMPLES, f"at most {_N_SAMPLES} samples were asked for, got {joined.shape[2]}"
+        return np.pad(joined, [(0, 0), (0, 0), (0, _N_SAMPLES - joined.shape[2]), (0, 0)])
 
 
 def fresh_copy(approach: Any) -> Any:
@@ -175,11 +184,7 @@ def check_says_who_it_is(case: Case) -> None:
 def check_fit_returns_the_approach_itself(case: Case) -> None:
     """``fit`` returns self, so that calls can be chained."""
     fresh = fresh_copy(case.approach)
-    if is_sampler(fresh):
-        returned: Any = fresh.fit(case.train, case.schema, plan=case.plan, seed=0)
-    else:
-        returned = fresh.fit(case.train, _outputs(case.train), case.schema, plan=case.plan, seed=0)
-    assert returned is fresh, "fit must return self"
+    assert case.fit(fresh) is fresh, "fit must return self"
 
 
 @contract
@@ -210,8 +215,9 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
     if not is_sampler(fitted):
         return
     masks = _interior(case)
-    samples = case.answer(fitted, case.rows, masks)[..., :-1]
-    known = np.broadcast_to(masks[:, None, None, :], samples.shape)
+    answer = case.answer(fitted, case.rows, masks)
+    samples = answer[..., :-1]
+    known = masks[:, None, None, :] & (answer[..., -1:] != 0)
     wanted = np.broadcast_to(case.rows[None, :, None, :], samples.shape)
     is_same = (samples == wanted) | np.isnan(wanted)  # a missing known value may stay missing or be imputed
     assert is_same[known].all(), "known columns must be unchanged"

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from condshap.approaches.base import Approach, ConditionalSampler, ConditionalSamples, DrawnRows, is_sampler
+from condshap.approaches.base import ConditionalSampler, ConditionalSamples, DrawnRows, is_sampler
+from condshap.combination import Part
 from condshap.numerics.splicing import Spliced, splice_donors
 from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
@@ -52,26 +53,28 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """Means (C, R, O) over samples, and the variances (C, R, O) that these means would have under independent draws.
+    """Means (C, R, O) over samples and their variances (C, R, O).
 
-    `error_factor` (C,) turns the latter into honest ones; NaN where it has to be measured.
+    Where `is_nominal` (C,) is True, the variances are those of independent draws: a measured factor has yet to turn them
+    into honest ones.
     """
 
     means: Values
     variances: Values
-    error_factor: Floats
+    is_nominal: Masks
     n_evaluations: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
+    part: Part
     coalitions: Indices
     rows: slice
     n_samples: int
 
 
 def estimate_values(
-    approach: Approach,
+    parts: Sequence[Part],
     predictor: Predictor,
     X: Rows,
     masks: Masks,
@@ -84,28 +87,31 @@ def estimate_values(
 
     Parameters
     ----------
+    parts : fitted approaches and the positions of the coalitions that each answers for
     masks : (C, M) coalitions, the empty one first and the grand one last; these two are left at zero
     n_samples : (C,) samples per coalition; unused by approaches that do not sample
     """
     shape = (len(masks), len(X), len(predictor.output_names))
     means, variances = np.zeros(shape), np.zeros(shape)
-    factor, n_evaluations = np.zeros(len(masks)), 0
-    if not is_sampler(approach):
-        means[1:-1] = approach.estimate(X, masks[1:-1])
-        return Moments(means, variances, factor, n_evaluations)
+    is_nominal, n_evaluations = np.zeros(len(masks), dtype=bool), 0
     keys = row_keys(X)
 
     def work(block: _Block) -> Moments:
         chosen, rows = masks[block.coalitions], X[block.rows]
-        return evaluate([draw(approach, rows, chosen, block.n_samples, keys[block.rows], seed)], predictor)[0]
+        batch = draw(block.part.approach, rows, chosen, block.n_samples, keys[block.rows], seed)
+        return evaluate([batch], predictor)[0]
 
-    blocks = list(_plan_blocks(n_samples, X.shape, settings))
-    for block, part in zip(blocks, _run(work, blocks, settings), strict=True):
-        means[block.coalitions, block.rows] = part.means
-        variances[block.coalitions, block.rows] = part.variances
-        factor[block.coalitions] = part.error_factor
-        n_evaluations += part.n_evaluations
-    return Moments(means, variances, factor, n_evaluations)
+    for part in parts:
+        if not is_sampler(part.approach):
+            means[part.positions] = part.approach.estimate(X, masks[part.positions])
+    samplers = [part for part in parts if is_sampler(part.approach)]
+    blocks = [block for part in samplers for block in _plan_blocks(part, n_samples, X.shape, settings)]
+    for block, moments in zip(blocks, _run(work, blocks, settings), strict=True):
+        means[block.coalitions, block.rows] = moments.means
+        variances[block.coalitions, block.rows] = moments.variances
+        is_nominal[block.coalitions] = moments.is_nominal
+        n_evaluations += moments.n_evaluations
+    return Moments(means, variances, is_nominal, n_evaluations)
 
 
 Batch: TypeAlias = tuple[ConditionalSamples, Rows, Masks]
@@ -136,7 +142,7 @@ def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
 
 
 def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples) -> Moments:
-    """Weighted means over samples and what their variance would be under independent draws."""
+    """Weighted means over samples and their variances."""
     f = (outputs if spliced.positions is None else outputs[spliced.positions]).reshape(*spliced.shape, -1)
     n_samples = spliced.shape[2]
     if samples.weights is None:
@@ -150,8 +156,9 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples) -> 
         spread = _squared_deviations(f, means, weights)
     # sum w^2 / (1 - sum w^2) is 1 / (K - 1) for equal weights: the usual unbiased variance of a mean
     variances = spread * concentration / np.maximum(1.0 - concentration, 1e-12)
-    factor = np.nan if samples.error_factor is None else samples.error_factor
-    return Moments(means, variances, np.full(len(means), factor), len(outputs))
+    if samples.error_factor is not None:
+        variances = variances * np.broadcast_to(samples.error_factor, means.shape[:2])[..., None]
+    return Moments(means, variances, np.full(len(means), samples.error_factor is None), len(outputs))
 
 
 def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:
@@ -164,20 +171,20 @@ def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Flo
     return np.asarray(np.einsum("crk,crko,crko->cro", weights, centred, centred))
 
 
-def _plan_blocks(n_samples: Indices, shape: tuple[int, int], settings: Settings) -> Iterator[_Block]:
-    """Blocks of interior coalitions with the same number of samples, times rows, small enough for the memory budget."""
+def _plan_blocks(part: Part, n_samples: Indices, shape: tuple[int, int], settings: Settings) -> Iterator[_Block]:
+    """Blocks of a part's coalitions with the same number of samples, times rows, small enough for the memory budget."""
     n_rows, n_features = shape
     bytes_per_row = 8 * n_features * _COPIES + 64
     limit = int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
-    interior = n_samples[1:-1]
-    for k in np.unique(interior)[::-1]:
-        positions = 1 + np.flatnonzero(interior == k)
+    wanted = n_samples[part.positions]
+    for k in np.unique(wanted)[::-1]:
+        positions = part.positions[wanted == k]
         rows_at_once = int(np.clip(limit // k, 1, n_rows))
         coalitions_at_once = max(1, limit // (int(k) * rows_at_once))
         for start in range(0, len(positions), coalitions_at_once):
             chosen = positions[start : start + coalitions_at_once]
             for first in range(0, n_rows, rows_at_once):
-                yield _Block(chosen, slice(first, first + rows_at_once), int(k))
+                yield _Block(part, chosen, slice(first, first + rows_at_once), int(k))
 
 
 def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: Settings) -> Iterable[Moments]:

@@ -98,3 +98,15 @@ def test_a_linear_game_is_solved_exactly_by_any_sufficient_coalitions():
     v = (plan.masks @ worth)[:, None, None] + 10.0
     solved = solve_shapley(v, np.zeros_like(v), plan)
     np.testing.assert_allclose(solved.values[0, :, 0], worth, atol=1e-10)
+
+
+def test_empirical_equals_reference():
+    explanation = explain("2", approach="empirical", n_samples=len(TRAIN))
+    np.testing.assert_allclose(explanation.values, GOLDEN["2"]["phi"], atol=1e-5)
+    np.testing.assert_allclose(float(explanation.msev), GOLDEN["2"]["msev"], atol=1e-4)
+
+
+def test_empirical_with_given_coalitions_equals_reference():
+    explanation = explain("13", approach="empirical", n_samples=len(TRAIN), coalitions=given_plan())
+    np.testing.assert_allclose(explanation.values, GOLDEN["13"]["phi"], atol=1e-5)
+    np.testing.assert_allclose(float(explanation.msev), GOLDEN["13"]["msev"], atol=1e-4)

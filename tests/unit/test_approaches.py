@@ -194,3 +194,42 @@ def test_single_feature_models_are_explained_by_that_feature():
         explanation = cs.explain(lambda t: np.asarray(t)[:, 0] ** 2, X[:, :1], X[:3, :1], approach="gaussian")
     np.testing.assert_allclose(explanation.values[:, 0], explanation.predictions - explanation.base_values)
     assert float(explanation.msev) == 0
+
+
+def test_given_mean_and_covariance_are_used():
+    mine = Gaussian(mean=np.arange(4.0), covariance=COVARIANCE)
+    truth = GaussianTruth(np.arange(4.0), COVARIANCE)
+    masks, keys = all_coalitions(4).masks[1:-1], row_keys(X[:2])
+    one = fitted(mine, X).sample(X[:2], masks, 512, keys=keys, seed=0).rows.mean(axis=2)
+    exact = truth.exact_values(B, X[:2], masks)
+    np.testing.assert_allclose(one @ B, exact, atol=0.05)
+
+
+def test_ledoit_wolf_shrinks_correlations_and_keeps_scales():
+    few = X[:25]
+    plain, shrunk = fitted(Gaussian(), few).model_, fitted(Gaussian(covariance="ledoit_wolf"), few).model_
+    np.testing.assert_allclose(plain.scale, shrunk.scale)
+    off = ~np.eye(4, dtype=bool)
+    assert (np.abs(shrunk.correlation[off]) < np.abs(plain.correlation[off])).all()
+
+
+def test_kernel_margins_give_nearly_the_same_answer_as_empirical_ones():
+    skewed = np.exp(X)
+    f = lambda rows: np.log(np.maximum(np.asarray(rows), 1e-3)) @ B  # noqa: E731
+    kde, empirical = (cs.explain(f, skewed, skewed[:5], approach=Copula(margins=m)) for m in ("kde", "empirical"))
+    assert np.abs(kde.values - empirical.values).mean() < 0.2 * np.abs(empirical.values).mean()
+
+
+@pytest.mark.parametrize(
+    ("approach", "message"),
+    [
+        (Gaussian(mean=[1.0]), "mean must be 4 finite numbers"),
+        (Gaussian(covariance="best"), "covariance must be one of"),
+        (Gaussian(covariance=np.eye(3)), r"shape \(4, 4\), got shape \(3, 3\)"),
+        (Gaussian(covariance=-np.eye(4)), "positive semi-definite"),
+        (Copula(margins="vine"), "margins must be one of"),
+    ],
+)
+def test_bad_options_of_gaussian_and_copula_are_refused(approach, message):
+    with pytest.raises(cs.CondShapError, match=message):
+        cs.explain(linear, X, X[:1], approach=approach)

@@ -18,7 +18,7 @@ FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "vaeac", 
 STAGES = {
     "schema": 1, "tables": 1,
     "coalitions": 2,
-    "approaches": 3,
+    "approaches": 3, "combination": 3, "regression": 3,
     "predict": 4,
     "values": 5, "precision": 5, "calibration": 5,
     "solvers": 6,

@@ -326,7 +326,7 @@ def test_unknown_approach_suggests_the_nearest_name():
         explain(approach="gausian")
     with refuses(ApproachError, r"got 'independent'. Did you mean 'independence'\?"):
         explain(approach="independent")
-    with refuses(ApproachError, r"approach must be a name or an object with fit and sample \(or estimate\), got 3"):
+    with refuses(ApproachError, r"a name, an object with fit and sample \(or estimate\), or a list of these, got 3"):
         explain(approach=3)
 
 

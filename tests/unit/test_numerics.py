@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import kstest, norm
 
 from condshap.numerics.gaussian import NormalModel, condition, correlation_of, draw_conditional, floor_eigenvalues
-from condshap.numerics.margins import from_normal_scores, to_normal_scores
+from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.numerics.nets import normal_nets
 from condshap.numerics.subsets import random_subsets
 from condshap.seeding import hash_words, row_keys
@@ -102,13 +102,27 @@ def test_correlation_survives_huge_and_tiny_units():
 
 
 def test_normal_scores_are_mid_ranks_and_stay_finite_outside_the_range():
-    ordered = np.array([[1.0], [2.0], [2.0], [5.0]])
-    scores = to_normal_scores(np.array([[1.0], [2.0], [-9.0], [9.0]]), ordered)[:, 0]
+    margin = EmpiricalMargin.learn(np.array([5.0, 1.0, 2.0, 2.0]))
+    scores = margin.to_scores(np.array([1.0, 2.0, -9.0, 9.0]))
     np.testing.assert_allclose(norm.cdf(scores), [1 / 5, 2.5 / 5, 0.5 / 5, 4.5 / 5])
 
 
 def test_back_from_scores_is_the_type_seven_quantile():
-    column = np.sort(np.random.default_rng(0).exponential(size=37))
+    column = np.random.default_rng(0).exponential(size=37)
+    margin = EmpiricalMargin.learn(column)
     u = np.linspace(0.001, 0.999, 50)
-    np.testing.assert_allclose(from_normal_scores(norm.ppf(u), column), np.quantile(column, u))
-    assert from_normal_scores(np.array([40.0, -40.0]), column).tolist() == [column[-1], column[0]]
+    np.testing.assert_allclose(margin.from_scores(norm.ppf(u)), np.quantile(column, u))
+    assert margin.from_scores(np.array([40.0, -40.0])).tolist() == [column.max(), column.min()]
+
+
+def test_kernel_margins_go_there_and_back_and_follow_the_density():
+    column = np.random.default_rng(0).normal(2.0, 3.0, size=4000)
+    margin = KernelMargin.learn(column)
+    x = np.linspace(-4, 8, 30)
+    np.testing.assert_allclose(margin.from_scores(margin.to_scores(x)), x, atol=1e-9)
+    np.testing.assert_allclose(margin.to_scores(x), (x - 2.0) / 3.0, atol=0.15)
+
+
+def test_kernel_margin_of_a_constant_is_that_constant():
+    margin = KernelMargin.learn(np.full(10, 4.0))
+    assert margin.from_scores(np.array([-2.0, 0.0, 5.0])).tolist() == [4.0, 4.0, 4.0]

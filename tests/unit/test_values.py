@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from condshap.approaches.base import Donors, DrawnRows
+from condshap.combination import Part
 from condshap.numerics.splicing import splice_donors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
@@ -103,7 +104,7 @@ def test_blocks_cover_every_pair_once_and_respect_the_budget():
     n_samples = np.array([16, 256, 256, 32, 16, 16, 16, 64, 16])
     settings = Settings(memory_budget=2**20)
     seen = np.zeros((9, 50), dtype=int)
-    for block in _plan_blocks(n_samples, (50, 10), settings):
+    for block in _plan_blocks(Part(None, np.arange(1, 8)), n_samples, (50, 10), settings):
         assert (n_samples[block.coalitions] == block.n_samples).all()
         seen[block.coalitions, block.rows] += 1
         n_rows = len(range(*block.rows.indices(50)))
@@ -120,9 +121,8 @@ def test_an_approach_that_estimates_values_directly_needs_no_samples():
             return np.broadcast_to(X.sum(axis=1)[None, :, None] / 2, (len(masks), len(X), 1)).copy()
 
     masks = np.ones((4, 3), bool)
-    moments = estimate_values(
-        Half(), predictor(lambda X: X[:, 0]), TABLE, masks, np.zeros(4, int), seed=0, settings=Settings()
-    )
+    parts, model = [Part(Half(), np.array([1, 2]))], predictor(lambda X: X[:, 0])
+    moments = estimate_values(parts, model, TABLE, masks, np.zeros(4, int), seed=0, settings=Settings())
     np.testing.assert_allclose(moments.means[1:3, :, 0], np.tile(TABLE.sum(axis=1) / 2, (2, 1)))
-    assert (moments.error_factor == 0).all()
+    assert (moments.variances == 0).all()
     assert moments.n_evaluations == 0

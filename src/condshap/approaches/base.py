@@ -6,8 +6,9 @@ this folder binds ``APPROACH`` to its class, and the file's name is the approach
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -28,13 +29,13 @@ class DrawnRows:
     ----------
     rows : (C, R, K, M), known columns unchanged
     weights : (C, R, K), or None for equal weights
-    error_factor : variance of the weighted mean over the variance that independent draws would have.
+    error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
         1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo).
     """
 
     rows: Floats
     weights: Floats | None = None
-    error_factor: float | None = 1.0
+    error_factor: float | Floats | None = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Donors:
     indices: Indices
     table: Rows
     weights: Floats | None = None
-    error_factor: float | None = 1.0
+    error_factor: float | Floats | None = 1.0
     may_repeat: bool = True
 
 
@@ -103,6 +104,17 @@ Approach = ConditionalSampler | ValueRegressor
 def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     """Tell an approach that samples from one that estimates E[f(X) | x_known] directly."""
     return hasattr(approach, "sample")
+
+
+def fit_approach(
+    approach: Any, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int, predict: Callable[[Rows], Outputs]
+) -> Any:
+    """Fit a sampler or a regressor; one that says `needs_model` gets the model as ``predict(rows) -> (n, O)`` too."""
+    model = {"predict": predict} if getattr(approach, "needs_model", False) else {}
+    if is_sampler(approach):
+        return approach.fit(X, schema, plan=plan, seed=seed, **model)
+    predictions = predict(X.copy())  # a model may write into its rows
+    return approach.fit(X, predictions, schema, plan=plan, seed=seed, **model)
 
 
 ALL_KINDS = frozenset(Kind)

@@ -11,7 +11,8 @@ from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows
 from condshap.approaches.gaussian import fit_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.gaussian import NormalModel, draw_conditional
-from condshap.numerics.margins import from_normal_scores, to_normal_scores
+from condshap.numerics.margins import EmpiricalMargin, KernelMargin
+from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Masks, RowKeys, Rows
 
@@ -19,8 +20,13 @@ from condshap.types import Masks, RowKeys, Rows
 class Copula(BaseEstimator):  # type: ignore[misc]
     """Gaussian copula: normal scores of the training rows are multivariate normal, margins stay as observed.
 
-    Ties share their average rank. A value outside the training range gets the score half a rank beyond the last one,
-    and samples never leave the training range.
+    Parameters
+    ----------
+    margins : "empirical" or "kde"
+        Empirical margins give tied values their average rank and a value outside the training range the score half a rank
+        beyond the last one; samples never leave the training range. Kernel density margins are smooth and reach a little
+        beyond it.
+    covariance : "sample" or "ledoit_wolf", of the normal scores
 
     Notes
     -----
@@ -34,24 +40,31 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
 
+    def __init__(self, margins: str = "empirical", covariance: str = "sample") -> None:
+        self.margins = margins
+        self.covariance = covariance
+
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Copula:
-        """Sort every column and estimate the correlation of the normal scores from training rows (N, M)."""
-        self.sorted_ = np.sort(X, axis=0)
-        scores = to_normal_scores(X, self.sorted_)
-        correlation = fit_normal(scores, self.name).correlation
-        varies = (self.sorted_[0] < self.sorted_[-1]).astype(np.float64)
+        """Learn every column's margin and the correlation of the normal scores from training rows (N, M)."""
+        check_choice("margins", self.margins, ("empirical", "kde"))
+        margin = EmpiricalMargin if self.margins == "empirical" else KernelMargin
+        self.margins_ = [margin.learn(column) for column in X.T]
+        correlation = fit_normal(self._scores(X), self.name, covariance=self.covariance).correlation
+        varies = (X.min(axis=0) < X.max(axis=0)).astype(np.float64)
         self.model_ = NormalModel(np.zeros(X.shape[1]), varies, correlation)
         return self
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
-        scores = to_normal_scores(X, self.sorted_)
-        rows = draw_conditional(self.model_, scores, masks, n_samples, keys=keys, seed=seed, stage=self.name)
-        for j in range(X.shape[1]):
+        rows = draw_conditional(self.model_, self._scores(X), masks, n_samples, keys=keys, seed=seed, stage=self.name)
+        for j, margin in enumerate(self.margins_):
             known = masks[:, j]
             rows[known, :, :, j] = X[:, j, None]
-            rows[~known, :, :, j] = from_normal_scores(rows[~known, :, :, j], self.sorted_[:, j])
+            rows[~known, :, :, j] = margin.from_scores(rows[~known, :, :, j])
         return DrawnRows(rows, error_factor=None)
+
+    def _scores(self, X: Rows) -> Rows:
+        return np.column_stack([margin.to_scores(X[:, j]) for j, margin in enumerate(self.margins_)])
 
 
 APPROACH = Copula

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows
 from condshap.coalitions import CoalitionPlan
-from condshap.exceptions import CondShapWarning
+from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.gaussian import NormalModel, correlation_of, draw_conditional, floor_eigenvalues
+from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Floats, Masks, RowKeys, Rows
 
 
 class Gaussian(BaseEstimator):  # type: ignore[misc]
-    """Multivariate normal distribution with the training rows' mean and covariance.
+    """Multivariate normal distribution, by default with the training rows' mean and covariance.
 
     A covariance that cannot be inverted is shrunk: by Ledoit and Wolf's rule when there are no more rows than features,
     otherwise by the least share of the identity that makes it safe. Both are announced.
+
+    Parameters
+    ----------
+    mean : (M,), by default the training rows'
+    covariance : "sample", "ledoit_wolf", or (M, M)
 
     Notes
     -----
@@ -32,9 +40,17 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
 
+    def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
+        self.mean = mean
+        self.covariance = covariance
+
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Gaussian:
-        """Estimate mean, scale and correlation from training rows (N, M)."""
-        self.model_ = fit_normal(X, self.name)
+        """Estimate mean, scale and correlation from training rows (N, M), or take them as given."""
+        if isinstance(self.covariance, str):
+            model = fit_normal(X, self.name, covariance=self.covariance)
+        else:
+            model = given_normal(X, self.covariance)
+        self.model_ = model if self.mean is None else replace(model, mean=_given_mean(self.mean, X.shape[1]))
         return self
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
@@ -43,11 +59,14 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         return DrawnRows(rows, error_factor=None)
 
 
-def fit_normal(X: Rows, approach: str) -> NormalModel:
-    """Normal distribution of rows (N, M), shrunk where its correlation matrix is singular."""
+def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalModel:
+    """Normal distribution of rows (N, M), shrunk where that is asked for or where its correlation matrix is singular."""
+    check_choice("covariance", covariance, ("sample", "ledoit_wolf"))
     mean, scale, correlation = correlation_of(X)
-    if len(X) <= X.shape[1]:
-        correlation, share = _ledoit_wolf(X, mean, scale)
+    if covariance == "ledoit_wolf":
+        correlation, _ = _ledoit_wolf(X, mean, scale, correlation)
+    elif len(X) <= X.shape[1]:
+        correlation, share = _ledoit_wolf(X, mean, scale, correlation)
         _announce(approach, f"{len(X)} training rows are too few for {X.shape[1]} features", share)
     correlation, share = floor_eigenvalues(correlation)
     if share > 0:
@@ -55,16 +74,41 @@ def fit_normal(X: Rows, approach: str) -> NormalModel:
     return NormalModel(mean, scale, correlation)
 
 
-def _ledoit_wolf(X: Rows, mean: Floats, scale: Floats) -> tuple[Floats, float]:
-    """Shrunk correlation matrix and the share of the identity in it."""
-    import numpy as np
-    from sklearn.covariance import ledoit_wolf
+def given_normal(X: Rows, covariance: Floats) -> NormalModel:
+    """Normal distribution with the mean of rows (N, M) and a given covariance (M, M)."""
+    given = np.asarray(covariance, dtype=np.float64)
+    n_features = X.shape[1]
+    if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not np.allclose(given, given.T):
+        raise OptionError(
+            f"covariance must be a symmetric finite matrix of shape ({n_features}, {n_features}), got shape {given.shape}."
+        )
+    scale = np.sqrt(np.maximum(np.diag(given), 0.0))
+    divisor = np.where(scale > 0, scale, 1.0)
+    correlation = given / np.outer(divisor, divisor)
+    np.fill_diagonal(correlation, 1.0)
+    smallest = float(np.linalg.eigvalsh(correlation)[0])
+    if smallest < -1e-8 or (np.diag(given) < 0).any():
+        raise OptionError(
+            f"covariance must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g} in its correlations."
+        )
+    return NormalModel(X.mean(axis=0), scale, floor_eigenvalues(correlation)[0])
+
+
+def _given_mean(mean: Floats, n_features: int) -> Floats:
+    given = np.asarray(mean, dtype=np.float64)
+    if given.shape != (n_features,) or not np.isfinite(given).all():
+        raise OptionError(f"mean must be {n_features} finite numbers, one per feature, got {mean!r}.")
+    return given
+
+
+def _ledoit_wolf(X: Rows, mean: Floats, scale: Floats, correlation: Floats) -> tuple[Floats, float]:
+    """Correlation matrix shrunk towards the identity, and the share of the identity in it."""
+    from sklearn.covariance import ledoit_wolf_shrinkage
 
     standard = (X - mean) / np.where(scale > 0, scale, 1.0)
-    _, share = ledoit_wolf(standard, assume_centered=True)
-    share = max(float(share), 1 / len(X))  # the rule itself breaks down when nearly every row is an outlier
-    correlation = standard.T @ standard / (len(X) - 1)
-    np.fill_diagonal(correlation, 1.0)
+    share = float(ledoit_wolf_shrinkage(standard, assume_centered=True))
+    if len(X) <= X.shape[1]:
+        share = max(share, 1 / len(X))  # the rule itself breaks down when nearly every row is an outlier
     return (1 - share) * correlation + share * np.eye(X.shape[1]), share
 
 

@@ -2,32 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+from scipy.special import ndtr, ndtri
 
-from condshap.types import Floats, Rows
+from condshap.types import Floats
 
-
-def to_normal_scores(X: Rows, ordered: Rows) -> Rows:
-    """Normal scores of rows (n, M) among sorted training columns (N, M): Phi^-1 of mid-ranks over N + 1."""
-    from scipy.special import ndtri
-
-    n_train = len(ordered)
-    scores = np.empty(X.shape)
-    for j in range(X.shape[1]):
-        below = np.searchsorted(ordered[:, j], X[:, j], side="left")
-        not_above = np.searchsorted(ordered[:, j], X[:, j], side="right")
-        scores[:, j] = ndtri(((below + not_above) / 2 + 0.5) / (n_train + 1))
-    return scores
+_GRID_POINTS = 2049
+_REACH = 5.0  # bandwidths beyond the extremes
 
 
-def from_normal_scores(scores: Floats, ordered: Floats) -> Floats:
-    """Empirical quantiles, linearly interpolated (type 7), of a sorted training column (N,) at Phi(scores)."""
-    from scipy.special import ndtr
+@dataclass(frozen=True, slots=True)
+class EmpiricalMargin:
+    """Margin of a sorted training column (N,): mid-ranks over N + 1 one way, type 7 quantiles the other."""
 
-    position = ndtr(scores)
-    position *= len(ordered) - 1
-    lower = position.astype(np.intp)
-    np.minimum(lower, len(ordered) - 2, out=lower)
-    position -= lower
-    step = np.diff(ordered)
-    return np.asarray(ordered[lower] + position * step[lower])
+    ordered: Floats
+
+    @classmethod
+    def learn(cls, column: Floats) -> EmpiricalMargin:
+        """Sort a training column (N,)."""
+        return cls(np.sort(column))
+
+    def to_scores(self, values: Floats) -> Floats:
+        """Normal scores of values (n,)."""
+        below = np.searchsorted(self.ordered, values, side="left")
+        not_above = np.searchsorted(self.ordered, values, side="right")
+        return np.asarray(ndtri(((below + not_above) / 2 + 0.5) / (len(self.ordered) + 1)))
+
+    def from_scores(self, scores: Floats) -> Floats:
+        """Quantiles, linearly interpolated, at Phi(scores); any shape."""
+        position = ndtr(scores)
+        position *= len(self.ordered) - 1
+        lower = position.astype(np.intp)
+        np.minimum(lower, len(self.ordered) - 2, out=lower)
+        position -= lower
+        return np.asarray(self.ordered[lower] + position * np.diff(self.ordered)[lower])
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMargin:
+    """Margin with a Gaussian kernel density, tabulated: increasing `values` (G,) and their normal `scores` (G,)."""
+
+    values: Floats
+    scores: Floats
+
+    @classmethod
+    def learn(cls, column: Floats) -> KernelMargin:
+        """Tabulate the smoothed distribution function of a training column (N,), with Silverman's bandwidth."""
+        low, high = float(column.min()), float(column.max())
+        if low == high:
+            return cls(np.array([low, low]), np.array([-1.0, 1.0]))
+        quartiles = np.quantile(column, [0.25, 0.75])
+        spread = min(s for s in (column.std(ddof=1), (quartiles[1] - quartiles[0]) / 1.349) if s > 0)
+        h = 0.9 * spread * len(column) ** -0.2
+        grid = np.linspace(low - _REACH * h, high + _REACH * h, _GRID_POINTS)
+        share = np.zeros(_GRID_POINTS)
+        for some in np.array_split(column, max(1, len(column) // 4096)):
+            share += ndtr((grid[:, None] - some) / h).sum(axis=1)
+        scores = ndtri(np.clip(share / len(column), 1e-12, 1 - 1e-12))
+        rising = np.concatenate([[True], np.diff(scores) > 0])
+        return cls(grid[rising], scores[rising])
+
+    def to_scores(self, values: Floats) -> Floats:
+        """Normal scores of values (n,)."""
+        return np.asarray(np.interp(values, self.values, self.scores))
+
+    def from_scores(self, scores: Floats) -> Floats:
+        """Quantiles at Phi(scores); any shape."""
+        return np.asarray(np.interp(scores, self.scores, self.values))

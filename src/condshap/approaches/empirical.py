@@ -1,0 +1,133 @@
+"""Training rows as donors, weighted by how close their known features are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from condshap.approaches.base import CONTINUOUS_ONLY, Donors
+from condshap.approaches.gaussian import fit_normal, given_normal
+from condshap.coalitions import CoalitionPlan
+from condshap.exceptions import OptionError
+from condshap.numerics.aicc import best_bandwidths
+from condshap.numerics.kernels import nearest_donors, squared_distances
+from condshap.options import check_choice
+from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import row_keys
+from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
+
+_BANDWIDTHS = ("fixed", "aicc", "aicc_by_size")
+
+
+class Empirical(BaseEstimator):  # type: ignore[misc]
+    """Kernel weights exp(-D^2 / (2 sigma^2)) in a scaled Mahalanobis distance of the known features.
+
+    Nothing is random: the closest donors that together hold the share `eta` of the weight are used, at most ``n_samples``.
+
+    Parameters
+    ----------
+    sigma : bandwidth, if it is fixed
+    eta : share of the weight to keep, in (0, 1]
+    bandwidth : "fixed", or chosen by the corrected Akaike criterion: "aicc" for every coalition and explained row,
+        "aicc_by_size" for every coalition size and explained row, over all of the plan's coalitions of that size.
+        Both call the model N times per coalition and row.
+    covariance : (M, M) to measure distances by, instead of the training rows' own
+
+    Notes
+    -----
+    Appendix A of the paper. D^2 is the Mahalanobis distance divided by |S|^2, as the reference implementation has it; Aas,
+    Jullum and Løland (2021) print |S|.
+    """
+
+    name: ClassVar[str] = "empirical"
+    supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
+    handles_missing: ClassVar[bool] = False
+    default_samples: ClassVar[int | None] = 250
+
+    def __init__(
+        self, sigma: float = 0.1, eta: float = 0.95, bandwidth: str = "fixed", covariance: Floats | None = None
+    ) -> None:
+        self.sigma = sigma
+        self.eta = eta
+        self.bandwidth = bandwidth
+        self.covariance = covariance
+
+    @property
+    def needs_model(self) -> bool:
+        """The criterion looks at predictions."""
+        return self.bandwidth != "fixed"
+
+    def fit(
+        self,
+        X: Rows,
+        schema: FeatureSchema,
+        *,
+        plan: CoalitionPlan,
+        seed: int,
+        predict: Callable[[Rows], Outputs] | None = None,
+    ) -> Empirical:
+        """Keep the training rows (N, M) and their covariance."""
+        check_choice("bandwidth", self.bandwidth, _BANDWIDTHS)
+        if not self.sigma > 0:
+            raise OptionError(f"sigma must be positive, got {self.sigma}.")
+        if not 0 < self.eta <= 1:
+            raise OptionError(f"eta must be above 0 and at most 1, got {self.eta}.")
+        known = fit_normal(X, self.name) if self.covariance is None else given_normal(X, self.covariance)
+        self.model_ = known
+        self.rows_ = X
+        self.masks_ = plan.masks[plan.interior]
+        self.predict_ = predict
+        self.pooled_: dict[tuple[int, int], float] = {}
+        return self
+
+    def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Donors:
+        """Weigh the training rows for every coalition and row."""
+        parts = []
+        for mask in masks:
+            distances = self._distances(X, mask)
+            sigma = self._sigma(X, mask)
+            parts.append(nearest_donors(distances, sigma, self.eta, n_samples))
+        width = max(indices.shape[1] for indices, _ in parts)
+        indices = np.zeros((len(masks), len(X), width), dtype=np.intp)
+        weights = np.zeros(indices.shape)
+        for c, (chosen, weight) in enumerate(parts):
+            indices[c, :, : chosen.shape[1]] = chosen
+            weights[c, :, : chosen.shape[1]] = weight
+        return Donors(indices, self.rows_, weights, error_factor=0.0, may_repeat=False)
+
+    def _distances(self, X: Rows, mask: Masks) -> Floats:
+        """Scaled squared distances (R, N) between rows and training rows in the known features."""
+        return np.asarray(squared_distances(X, self.rows_, mask, self.model_) / max(1, mask.sum()) ** 2)
+
+    def _sigma(self, X: Rows, mask: Masks) -> Floats:
+        """Bandwidth (R,) of every row for a coalition."""
+        if self.bandwidth == "fixed":
+            return np.full(len(X), float(self.sigma))
+        if self.bandwidth == "aicc":
+            return self._search(X, mask[None])
+        size = int(mask.sum())
+        keys = row_keys(X).tolist()
+        new = [i for i, key in enumerate(keys) if (size, key) not in self.pooled_]
+        if new:
+            same_size = self.masks_[self.masks_.sum(axis=1) == size]
+            found = self._search(X[new], same_size if len(same_size) else mask[None])
+            self.pooled_.update({(size, keys[i]): float(h) for i, h in zip(new, found, strict=True)})
+        return np.array([self.pooled_[size, key] for key in keys])
+
+    def _search(self, X: Rows, masks: Masks) -> Floats:
+        """Bandwidths (R,) that minimise the criterion summed over coalitions (c, M)."""
+        assert self.predict_ is not None
+        train, predict = self.rows_, self.predict_
+        hats = [squared_distances(train, train, mask, self.model_) / max(1, mask.sum()) ** 2 for mask in masks]
+        responses = []
+        for mask in masks:
+            spliced = np.where(mask, X[:, None, :], train[None, :, :])  # (R, N, M)
+            outputs = predict(spliced.reshape(-1, X.shape[1]))
+            responses.append(outputs.reshape(len(X), len(train), -1))
+        return best_bandwidths(hats, responses)
+
+
+APPROACH = Empirical

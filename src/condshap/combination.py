@@ -1,0 +1,61 @@
+"""Approach, or a list with one per coalition size -> parts: which approach answers for which coalitions."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from condshap.approaches import find_approach
+from condshap.approaches.base import Approach
+from condshap.coalitions import CoalitionPlan
+from condshap.exceptions import ApproachError
+from condshap.types import Indices
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An approach and the positions, in the plan, of the interior coalitions that it answers for."""
+
+    approach: Any
+    positions: Indices
+
+
+def make_parts(approach: str | Approach | Sequence[str | Approach], plan: CoalitionPlan) -> tuple[Part, ...]:
+    """One part for a single approach, one per different approach for a list over coalition sizes 1, ..., P-1.
+
+    Entries that are the same name or the same object share one fit.
+    """
+    interior = np.arange(len(plan.masks))[plan.interior]
+    if isinstance(approach, str) or not isinstance(approach, Sequence):
+        return (Part(new_approach(approach), interior),)
+    if len(approach) != plan.n_players - 1 or not approach:
+        raise ApproachError(
+            f"a list of approaches must have one entry per coalition size 1 to {plan.n_players - 1}, "
+            f"got {len(approach)} entries. Use one name for all sizes, or fill the list."
+        )
+    sizes_of: dict[str | int, list[int]] = {}
+    first: dict[str | int, str | Approach] = {}
+    for size, entry in enumerate(approach, start=1):
+        key = entry if isinstance(entry, str) else id(entry)
+        sizes_of.setdefault(key, []).append(size)
+        first[key] = entry
+    of_size = plan.sizes[interior]
+    return tuple(Part(new_approach(first[key]), interior[np.isin(of_size, sizes)]) for key, sizes in sizes_of.items())
+
+
+def new_approach(approach: str | Approach) -> Any:
+    """Unfitted approach of the explainer's own, so that fitting never changes the user's object."""
+    if isinstance(approach, str):
+        return find_approach(approach)()
+    is_object = not isinstance(approach, type) and hasattr(approach, "fit")
+    if not is_object or not (hasattr(approach, "sample") or hasattr(approach, "estimate")):
+        raise ApproachError(
+            f"approach must be a name, an object with fit and sample (or estimate), or a list of these, got {approach!r}. "
+            "condshap.available_approaches() lists the names."
+        )
+    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)

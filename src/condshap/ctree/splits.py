@@ -1,0 +1,134 @@
+"""Rows of a node in order -> the best cut by the maximally selected two-sample statistic.
+
+For w rows on one side, with sum t_j of response column j there, the statistic of column j is
+
+    z_j = |t_j - w E_j| / sqrt(f1 w V_jj - f2 w w V_jj),    f1 = n / (n - 1),    f2 = 1 / (n - 1),
+
+zero where the variance is at most 1e-10. A split scores the largest z_j over the response columns, and the split with the
+largest score wins. All sums here run in a prescribed order and nothing is rearranged: dummy columns of a nominal response
+give mirror-image splits whose scores differ in the last bit at most, and that bit decides which side is called left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from condshap.ctree.jit import kernel
+from condshap.ctree.moments import Problem
+
+Floats = npt.NDArray[np.float64]
+Positions = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+TOLERANCE = 1e-10
+"""A response column with a variance up to this does not vote; scores closer than this (relatively) may be tied."""
+
+MIN_SHARE = 0.01
+"""Each side must hold more than this share of the node's rows."""
+
+
+class Scratch(NamedTuple):
+    """Space for the split search, reused from node to node.
+
+    Attributes
+    ----------
+    variance : (q,) V_jj, summed in row order
+    rows : (N + 1,) rows of the node, sorted
+    keys : (N + 1,) what they are sorted by
+    sums : (N,) running sums of a response column
+    scores : (N,) score of every cut
+    inside : (N,) True for the rows of the node
+    """
+
+    variance: Floats
+    rows: Positions
+    keys: Floats
+    sums: Floats
+    scores: Floats
+    inside: Flags
+
+
+@kernel
+def empty_scratch(q: int, n_rows: int) -> Scratch:
+    """Space for nodes of up to `n_rows` rows."""
+    return Scratch(
+        np.empty(q),
+        np.empty(n_rows + 1, np.int32),
+        np.empty(n_rows + 1),
+        np.empty(n_rows),
+        np.empty(n_rows),
+        np.zeros(n_rows, np.bool_),
+    )
+
+
+@kernel
+def fill_variance(problem: Problem, rows: Positions, mean: Floats, variance: Floats) -> None:
+    """V_jj = sum over the node's rows of (h_ij - E_j)^2 / n, in row order."""
+    for j, column in enumerate(problem.responses):
+        values = problem.columns[column]
+        total = 0.0
+        for row in rows:
+            deviation = values[row] - mean[j]
+            total += deviation * deviation
+        variance[j] = total / len(rows)
+
+
+@kernel
+def admissible_sizes(n: int, minbucket: int) -> tuple[int, int]:
+    """Fewest and most rows that may go to the side of the small values."""
+    low = max(float(minbucket), MIN_SHARE * n + 1.0)
+    high = min(float(n - minbucket), (1.0 - MIN_SHARE) * n - 1.0)
+    return math.ceil(low), math.floor(high)
+
+
+@kernel
+def two_sample(total: float, w: float, n: int, mean: float, variance: float) -> float:
+    """The statistic z of one response column for w of n rows that sum to `total`."""
+    spread = n / (n - 1.0) * w * variance - 1.0 / (n - 1.0) * w * w * variance
+    return abs(total - w * mean) / math.sqrt(spread) if spread > TOLERANCE else 0.0
+
+
+@kernel
+def best_cut(
+    problem: Problem, mean: Floats, scratch: Scratch, n: int, minbucket: int, voters: Flags
+) -> tuple[float, float]:
+    """Best cut "key <= c" of the first n sorted `scratch.rows`, `scratch.keys`: its score and c; score 0 if there is none.
+
+    Only the response columns with ``voters[j]`` are looked at.
+    Cuts lie between different keys. Of cuts with equal scores the one wins whose block of equal keys ends, in the order
+    given, in the row with the smallest number (party scans its scores in row order).
+    """
+    fewest, most = admissible_sizes(n, minbucket)
+    best, cut, best_row = 0.0, 0.0, -1
+    rows, keys, sums, scores = scratch.rows, scratch.keys, scratch.sums, scratch.scores
+    for i in range(n):
+        scores[i] = 0.0
+    for j, column in enumerate(problem.responses):
+        if not voters[j]:
+            continue
+        values, variance, centre = problem.columns[column], scratch.variance[j], mean[j]
+        total = 0.0
+        for i in range(most):
+            total += values[rows[i]]
+            sums[i] = total
+        for i in range(fewest - 1, most):
+            scores[i] = max(scores[i], two_sample(sums[i], i + 1.0, n, centre, variance))
+    for i in range(fewest - 1, most):
+        better = scores[i] > best or (scores[i] == best and best > 0.0 and rows[i] < best_row)
+        if better and keys[i] < keys[i + 1]:
+            best, cut, best_row = scores[i], keys[i], rows[i]
+    return best, cut
+
+
+@kernel
+def split_numeric(
+    problem: Problem, values: Floats, mean: Floats, scratch: Scratch, n: int, minbucket: int
+) -> tuple[float, float]:
+    """Best split "value <= c" of the node's sorted rows: score, 0 if there is none, and c."""
+    for i in range(n):
+        scratch.keys[i] = values[scratch.rows[i]]
+    return best_cut(problem, mean, scratch, n, minbucket, np.ones(len(mean), np.bool_))
