@@ -24,6 +24,8 @@ test-slow: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.overhead
+	$(BIN)/python -m benchmarks.approaches
+	$(BIN)/python -m benchmarks.ctree
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build

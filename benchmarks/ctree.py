@@ -1,53 +1,60 @@
-"""CPU time per tree over all coalitions of M = 10 Burr features (R's party: 7-10 ms at N = 1000, 58 at N = 5000)."""
+"""CPU time per conditional inference tree, over all 1022 coalitions of M = 10 Burr features, beside R's party.
+
+Run ``python -m benchmarks.ctree``; the table goes into benchmarks/README.md.
+"""
 
 from __future__ import annotations
 
-import sys
 import time
-from itertools import combinations
 
 import numpy as np
 
+from benchmarks.measure import machine
+from condshap.coalitions import all_coalitions
 from condshap.ctree import TrainingTable, grow_tree
+from condshap.studies.designs import burr_design
+
+N_FEATURES = 10
+PARTY_CORE_MS = {1000: "7 to 10", 5000: "58"}  # R's party, five numeric responses given five, its C core alone
+FACTORS = {1: 3, 4: 4, 6: 4, 9: 8}  # columns cut into this many levels for the mixed case
 
 
-def draw_burr(n: int, M: int, seed: int) -> np.ndarray:
-    """Rows (n, M) of the paper's Burr design: x_m = (e_m / (r_m g))^(1 / b_m), e exponential, g gamma with shape 2."""
-    rng = np.random.default_rng(seed)
-    r, b = rng.choice(np.arange(1.0, 5.01, 0.25), M), rng.choice(np.arange(2.0, 6.01, 0.25), M)
-    return (rng.exponential(size=(n, M)) / (r * rng.gamma(2.0, size=(n, 1)))) ** (1.0 / b)
+def cut_into_levels(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Cut some columns of X (N, M) at their quantiles; returns the rows and the number of levels (M,)."""
+    X, levels = X.copy(), np.zeros(N_FEATURES, dtype=int)
+    for column, n_levels in FACTORS.items():
+        cuts = np.quantile(X[:, column], np.arange(1, n_levels) / n_levels)
+        X[:, column], levels[column] = np.searchsorted(cuts, X[:, column]), n_levels
+    return X, levels
+
+
+def milliseconds_per_tree(X: np.ndarray, levels: np.ndarray, masks: np.ndarray) -> float:
+    """Grow one tree per mask, the shared table included; compiled kernels are loaded before."""
+    grow_tree(TrainingTable.build(X, levels), [0, 1], [2, 3])
+    start = time.process_time()
+    table = TrainingTable.build(X, levels)
+    for mask in masks:
+        grow_tree(table, np.flatnonzero(mask), np.flatnonzero(~mask))
+    return 1e3 * (time.process_time() - start) / len(masks)
 
 
 def main() -> None:
-    M = 10
-    coalitions = [c for size in range(1, M) for c in combinations(range(M), size)]
-    for n in (1000, 5000):
-        X = draw_burr(n, M, seed=n)
-        for mixed in (False, True):
-            levels = np.zeros(M, int)
-            if mixed:
-                for column, n_levels in ((1, 3), (4, 4), (6, 4), (9, 8)):
-                    cuts = np.quantile(X[:, column], np.arange(1, n_levels) / n_levels)
-                    X[:, column], levels[column] = np.searchsorted(cuts, X[:, column]), n_levels
-            grow_tree(TrainingTable.build(X, levels), [0, 1], [2, 3])
-            start = time.process_time()
-            table = TrainingTable.build(X, levels)
-            shared = time.process_time() - start
-            start = time.process_time()
-            trees = [grow_tree(table, c, [f for f in range(M) if f not in c]) for c in coalitions]
-            spent = time.process_time() - start
-            five = [c for c in coalitions if len(c) == 5]
-            start = time.process_time()
-            for c in five:
-                grow_tree(table, c, [f for f in range(M) if f not in c])
-            spent_five = time.process_time() - start
-            leaves = np.mean([tree.n_leaves for tree in trees])
-            name = f"N = {n} {'mixed' if mixed else 'numeric'}"
-            print(
-                f"{name}: table {1e3 * shared:.1f} ms, all {len(trees)} coalitions {1e3 * spent / len(trees):.3f} ms a tree"
-            )
-            print(f"{name}: 5 ~ 5 {1e3 * spent_five / len(five):.3f} ms a tree; {leaves:.1f} leaves on average")
+    """Print the table."""
+    interior = all_coalitions(N_FEATURES).masks[1:-1]
+    fives = interior[interior.sum(axis=1) == 5]
+    print(f"{machine()}\n")
+    print("| N | features | ms a tree, all 1022 | ms a tree, 5 given 5 | party's C core, 5 given 5 |")
+    print("| --- | --- | --- | --- | --- |")
+    for n in PARTY_CORE_MS:
+        X = burr_design(N_FEATURES, seed=1).draw(n, seed=2).to_numpy()
+        for name, (rows, levels) in (
+            ("numeric", (X, np.zeros(N_FEATURES, dtype=int))),
+            ("mixed", cut_into_levels(X)),
+        ):
+            every, five = (milliseconds_per_tree(rows, levels, masks) for masks in (interior, fives))
+            party = PARTY_CORE_MS[n] if name == "numeric" else ""
+            print(f"| {n} | {name} | {every:.2f} | {five:.2f} | {party} |")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
