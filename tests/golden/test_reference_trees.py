@@ -11,6 +11,7 @@ import pytest
 from condshap.ctree import TrainingTable, Tree, grow_tree
 
 CASES = sorted((Path(__file__).parent / "data" / "ctree").glob("*.json"))
+WITH_NEW_ROWS = [path for path in CASES if "newdata" in json.loads(path.read_text())]
 
 
 def encode(variable: dict) -> tuple[np.ndarray, int]:
@@ -101,9 +102,9 @@ def test_statistics_agree(reference: Case) -> None:
             np.testing.assert_allclose(tests.split_statistics[i], node["split"]["statistic"], rtol=1e-9)
 
 
-def test_new_rows_go_to_the_nodes_of_the_reference(reference: Case) -> None:
-    if "newdata" not in reference.case:
-        pytest.skip("this case has no new rows")
+@pytest.mark.parametrize("path", WITH_NEW_ROWS, ids=lambda path: path.stem)
+def test_new_rows_go_to_the_nodes_of_the_reference(path: Path) -> None:
+    reference = Case(path)
     columns = [encode(v)[0] for v in reference.case["newdata"]["predictors"]]
     rows = np.column_stack([*columns, np.zeros((len(columns[0]), len(reference.case["responses"])))])
     nodes = np.flatnonzero(reference.tree.leaf >= 0)[reference.tree.leaf_of(rows)] + 1
