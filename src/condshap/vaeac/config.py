@@ -1,0 +1,157 @@
+"""All choices about a VAEAC in one frozen place, and the rules that fill in what was left open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any
+
+from condshap.exceptions import OptionError
+
+SCALES = ("standard", "normal_scores")
+MASKINGS = ("uniform", "by_size", "coalitions")
+DRAWS = ("nets", "plain")
+
+
+@dataclass(frozen=True, slots=True)
+class VAEACConfig:
+    """Architecture, training and sampling of an ensemble of VAEACs; None means "from the data", see `resolve`.
+
+    Attributes
+    ----------
+    depth, width, latent : residual blocks per encoder, units per layer, latent dimension d
+    scales : scale of the continuous columns, "standard" or "normal_scores", one entry per member of the ensemble
+    n_restarts, restart_epochs : initialisations per member, and for how many epochs they compete by training VLB
+    epochs : at most this many in all, restarts included
+    batch_size, learning_rate : of Adam
+    validation_share, max_validation : share of the rows that a member holds out, and at most this many
+    validate_every, n_importance : epochs between two validations; V, draws of the IWAE
+    patience : epochs without a better smoothed IWAE before training ends, or None
+    ema : decay of the moving average of the weights per step, or None
+    zero_init : output layer starts at zero with biases at the marginals, so that a network starts at independence
+    masking : "uniform", "by_size" or "coalitions" (those given to `fit`, otherwise uniform)
+    size_probabilities : for "by_size", probabilities of 0, ..., M masked features (None: equal)
+    mask_floor : share of uniform masks mixed into given coalitions, which keeps full support
+    missing_flags : the masked encoder is told which known features are missing, where training rows have gaps
+    artificial_missing : present entries flagged as missing in training, as a share of the feature's own missing share
+    respect_support : draws never leave the training range, and whole-numbered columns stay whole
+    sigma_mu, sigma_sigma : weak priors of the masked encoder's mean and scale (section 3.3.1 of the paper)
+    latent_floor, scale_floor : least standard deviations of latents and of Gaussian heads, in units of the scale
+    draws : "nets" (randomised quasi-Monte Carlo) or "plain" (independent)
+    refit : train again on all rows, each member for as many epochs as were best for it
+    """
+
+    depth: int = 3
+    width: int | None = None
+    latent: int | None = None
+    scales: tuple[str, ...] | None = None
+    n_restarts: int = 1
+    restart_epochs: int = 5
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    validation_share: float = 0.25
+    max_validation: int | None = 2500
+    validate_every: int = 2
+    n_importance: int = 10
+    patience: int | None = 40
+    ema: float | None = 0.99
+    zero_init: bool = True
+    masking: str = "coalitions"
+    size_probabilities: tuple[float, ...] | None = None
+    mask_floor: float = 0.05
+    missing_flags: bool = True
+    artificial_missing: float = 0.1
+    respect_support: bool = True
+    sigma_mu: float = 1e4
+    sigma_sigma: float = 1e4
+    latent_floor: float = 1e-3
+    scale_floor: float = 1e-3
+    draws: str = "nets"
+    refit: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @classmethod
+    def paper(cls, **overrides: Any) -> VAEACConfig:
+        """Return the paper's settings (appendix C.2): one network, 15 restarts of 5 epochs, best IWAE, plain draws.
+
+        >>> VAEACConfig.paper(width=16).n_restarts
+        15
+        """
+        settings: dict[str, Any] = {
+            "width": 32, "latent": 8, "scales": ("standard",), "n_restarts": 15, "restart_epochs": 5,
+            "batch_size": 64, "learning_rate": 1e-3, "max_validation": None, "validate_every": 1, "n_importance": 40,
+            "patience": None, "ema": None, "zero_init": False, "mask_floor": 0.0, "missing_flags": False,
+            "respect_support": False, "scale_floor": 1e-4, "draws": "plain",
+        }  # fmt: skip
+        return cls(**{**settings, **overrides})
+
+    @property
+    def n_members(self) -> int | None:
+        """Number of networks in the ensemble, None where the data decide."""
+        return None if self.scales is None else len(self.scales)
+
+    def resolve(self, n_rows: int, n_features: int, *, has_continuous: bool) -> VAEACConfig:
+        """Fill in what was left open.
+
+        Notes
+        -----
+        - width 32 and latent 8; from 25 features on 64 and 16 (an ensemble of that size beats Gaussian at M = 50).
+        - members: 3 on standardised and 3 on normal-score columns, in turn; 5 where no feature is continuous.
+        - epochs: 200 up to 1000 rows, then 200 sqrt(1000 / N), at least 30: more rows mean more steps per epoch. With
+          the paper's plain settings (no moving average): 200 below 5000 rows, 100 from there on.
+        - batches of 128 rows with learning rate 2e-3; of 64 with 1e-3 below 500 rows, where steps are scarce.
+
+        >>> VAEACConfig().resolve(1000, 10, has_continuous=True).epochs
+        200
+        """
+        members = ("standard", "normal_scores") * 3 if has_continuous else ("standard",) * 5
+        batch = self.batch_size or (64 if n_rows < 500 else 128)
+        return replace(
+            self,
+            width=self.width or (64 if n_features >= 25 else 32),
+            latent=self.latent or (16 if n_features >= 25 else 8),
+            scales=self.scales or members,
+            epochs=self.epochs or self._rule_for_epochs(n_rows),
+            batch_size=batch,
+            learning_rate=self.learning_rate or 1e-3 * batch / 64,
+        )
+
+    def _rule_for_epochs(self, n_rows: int) -> int:
+        if self.ema is None:
+            return 200 if n_rows < 5000 else 100
+        return round(min(200.0, max(30.0, 200 * sqrt(1000 / n_rows))))
+
+
+_LEAST_INTEGERS = {
+    "depth": 1, "width": 1, "latent": 1, "n_restarts": 1, "restart_epochs": 1, "epochs": 1, "batch_size": 1,
+    "max_validation": 1, "validate_every": 1, "n_importance": 1, "patience": 1,
+}  # fmt: skip
+_POSITIVE = ("learning_rate", "sigma_mu", "sigma_sigma", "latent_floor", "scale_floor")
+_SHARES = ("ema", "mask_floor", "artificial_missing", "validation_share")
+
+
+def _check(config: VAEACConfig) -> None:
+    for name, least in _LEAST_INTEGERS.items():
+        value = getattr(config, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise OptionError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    for name in _POSITIVE:
+        value = getattr(config, name)
+        if value is not None and not value > 0:
+            raise OptionError(f"{name} must be positive, got {value!r}.")
+    for name in _SHARES:
+        value = getattr(config, name)
+        if value is not None and not 0 <= value < 1:
+            raise OptionError(f"{name} must be at least 0 and below 1, got {value!r}.")
+    if config.validation_share == 0:
+        raise OptionError("validation_share must be positive: the best weights are chosen on held-out rows.")
+    choices = [("masking", config.masking, MASKINGS), ("draws", config.draws, DRAWS)]
+    choices += [("scales", scale, SCALES) for scale in config.scales or ()]
+    for name, value, allowed in choices:
+        if value not in allowed:
+            raise OptionError(f"{name} must be one of {list(allowed)}, got {value!r}.")
+    if config.scales is not None and len(config.scales) == 0:
+        raise OptionError("scales must name at least one member, got none.")

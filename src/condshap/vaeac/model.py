@@ -1,0 +1,231 @@
+"""The network with its own fit, sample, impute and log_likelihood; knows nothing about Shapley values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from condshap.exceptions import NotFittedError, OptionError, SchemaError
+from condshap.seeding import derive_seed, row_keys
+from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.vaeac.columns import Columns
+from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.drawing import Heads, make_unscale
+from condshap.vaeac.encoding import check_rows
+from condshap.vaeac.masks import MaskScheme, make_scheme
+from condshap.vaeac.networks import Parameters
+from condshap.vaeac.sampling import Ensemble, log_likelihood, member_shares, sample
+from condshap.vaeac.state import Fitted, network_shape, restore, store
+from condshap.vaeac.threads import single_threaded_torch
+from condshap.vaeac.training import Progress, Trainer, refit
+from condshap.vaeac.validation import History, Trained
+
+
+class VAEAC:
+    """An ensemble of variational autoencoders with arbitrary conditioning: p(x_unknown | x_known) for every subset at once.
+
+    Parameters
+    ----------
+    config : choices; by default those that fit the data, see `VAEACConfig.resolve`
+    device : "cpu", "cuda" or "auto"
+
+    Examples
+    --------
+    >>> rows = np.random.default_rng(0).normal(size=(60, 3))
+    >>> model = VAEAC(VAEACConfig(epochs=2)).fit(rows, n_levels=[0, 0, 0])
+    >>> model.sample(rows[:2], np.array([[True, False, False]]), 8).shape
+    (1, 2, 8, 3)
+
+    Notes
+    -----
+    Section 3 and appendix C of the paper. Rows are encoded: numbers as they are, levels as codes 0, 1, ..., NaN for gaps.
+    Masks are coalitions, True = known.
+    """
+
+    def __init__(self, config: VAEACConfig | None = None, *, device: str = "cpu") -> None:
+        self.config = config or VAEACConfig()
+        self.device = device
+
+    @classmethod
+    def paper(cls, *, device: str = "cpu", **overrides: Any) -> VAEAC:
+        """Return the paper's network, with single settings changed."""
+        return cls(VAEACConfig.paper(**overrides), device=device)
+
+    def fit(
+        self,
+        X: Rows,
+        n_levels: npt.ArrayLike,
+        *,
+        coalitions: Masks | None = None,
+        probabilities: Floats | None = None,
+        membership: Sequence[int] | None = None,
+        support: Floats | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> VAEAC:
+        """Learn from training rows.
+
+        Parameters
+        ----------
+        X : (N, M) encoded rows
+        n_levels : (M,) number of levels, 0 for continuous features
+        coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see `masks`
+        membership : (M,) group of each feature, 0, 1, ...: features of a group are masked together
+        support : (2, M) least and largest value of each feature; by default the training rows'
+        progress : called after every epoch with (epoch, epochs, VLB, IWAE)
+        """
+        counts = np.asarray(n_levels, dtype=np.intp)
+        X = check_rows(X, counts, training=True)
+        config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((counts == 0).any()))
+        columns = Columns.learn(X, counts, config, support)
+        scheme = make_scheme(
+            config.masking, X.shape[1], known=coalitions, probabilities=probabilities, floor=config.mask_floor,
+            size_probabilities=config.size_probabilities, membership=membership, order=columns.layout.order,
+        )  # fmt: skip
+        with single_threaded_torch():
+            trained = self._train(X, columns, config, scheme, seed, progress)
+        members = tuple(config.scales or ())
+        kept = tuple(members[m] for m in trained.members)
+        self.fitted_ = Fitted(config, columns, trained.parameters.shape, kept, _numpy_weights(trained), trained.history)
+        return self
+
+    def _train(
+        self, X: Rows, columns: Columns, config: VAEACConfig, scheme: MaskScheme, seed: int, progress: Progress | None
+    ) -> Trained:
+        device, members = self._device(), tuple(config.scales or ())
+        has_flags = config.missing_flags and bool(np.isnan(X).any())
+        trainer = Trainer(
+            rows=columns.encode(X, device),
+            shape=network_shape(columns.layout, config, has_flags=has_flags),
+            config=config,
+            masks=scheme,
+            floors=columns.floors_of(members, device),
+            scale_of=columns.scale_of(members, device),
+            seed=derive_seed(seed, "vaeac training"),
+            progress=progress,
+        )
+        trained = trainer.fit()
+        return refit(trainer, trained) if config.refit else trained
+
+    @property
+    def history(self) -> History:
+        """VLB, IWAE and KL divergences of training."""
+        return self._fitted().history
+
+    def sample(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys | None = None,
+        seed: int = 0,
+        fill_missing: bool = False,
+        as_tensor: bool = False,
+    ) -> Any:
+        """Draw the unknown features given the known ones.
+
+        Parameters
+        ----------
+        X : (R, M) encoded rows
+        masks : (C, M), True = known
+        n_samples : K; members of an ensemble share them out
+        keys : (R,) names of the rows' random streams, by default a hash of their content
+        fill_missing : draw known features that are missing as well, given that they are; otherwise they stay NaN
+        as_tensor : leave the draws where the networks are, as a torch tensor
+
+        Returns
+        -------
+        (C, R, K, M) float64 with known columns unchanged
+        """
+        X, masks, keys = self._check_query(X, masks, keys)
+        if n_samples < 1:
+            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
+        with single_threaded_torch():
+            rows = self._fitted().columns.encode(X, self._device())
+            drawn = sample(self._ensemble(), rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+            return drawn if as_tensor else drawn.cpu().numpy()
+
+    def weights(self, n_samples: int) -> Floats:
+        """Weights (K,) of draws under which every member counts alike, when K is no multiple of their number."""
+        shares = np.array(member_shares(len(self._fitted().members), n_samples))
+        used = shares[shares > 0]
+        return np.repeat(1 / (len(used) * used), used)
+
+    def impute(self, X: Rows, n: int, *, keys: RowKeys | None = None, seed: int = 0) -> Floats:
+        """Fill the gaps of rows (R, M) n times, (n, R, M): multiple imputation, a gap is treated like a masked feature."""
+        X = self._fitted().columns.check(X)
+        keys = row_keys(X) if keys is None else keys
+        out = np.repeat(X[None], n, axis=0)
+        patterns, which = np.unique(~np.isnan(X), axis=0, return_inverse=True)
+        for i, known in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == i)
+            if not known.all():
+                drawn = self.sample(X[rows], known[None], n, keys=keys[rows], seed=seed)
+                out[:, rows] = drawn[0].transpose(1, 0, 2)
+        return out
+
+    def log_likelihood(
+        self, X: Rows, masks: Masks, *, n_draws: int = 64, keys: RowKeys | None = None, seed: int = 0
+    ) -> Floats:
+        """Importance-weighted estimate (IWAE) of log p(x_unknown | x_known) in units of the rows, shape (C, R)."""
+        X, masks, keys = self._check_query(X, masks, keys)
+        columns = self._fitted().columns
+        rows, slopes = columns.encode(X, self._device()), columns.log_slopes(X)
+        with single_threaded_torch():
+            return log_likelihood(self._ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
+
+    def to_state(self) -> tuple[dict[str, npt.NDArray[Any]], str]:
+        """Arrays and a JSON text from which `from_state` makes the same model again."""
+        return store(self._fitted(), self.config)
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, npt.NDArray[Any]], about: str, *, device: str = "cpu") -> VAEAC:
+        """Make a model from what `to_state` returned."""
+        fitted, asked = restore(arrays, about)
+        model = cls(asked, device=device)
+        model.fitted_ = fitted
+        return model
+
+    def _fitted(self) -> Fitted:
+        if not hasattr(self, "fitted_"):
+            raise NotFittedError("VAEAC must be fitted first. Call fit(X, n_levels).")
+        return self.fitted_
+
+    def _check_query(self, X: Rows, masks: Masks, keys: RowKeys | None) -> tuple[Rows, Masks, RowKeys]:
+        columns = self._fitted().columns
+        X, M = columns.check(X), columns.layout.n_features
+        masks = np.asarray(masks, dtype=bool)
+        if masks.ndim != 2 or masks.shape[1] != M or len(masks) == 0:
+            raise SchemaError(f"masks must have shape (C, {M}) with C >= 1, got {masks.shape}.")
+        return X, masks, row_keys(X) if keys is None else np.asarray(keys, dtype=np.uint64)
+
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device(self.device)
+
+    def _ensemble(self) -> Ensemble:
+        fitted, device = self._fitted(), self._device()
+        columns, config = fitted.columns, fitted.config
+        parameters = Parameters(fitted.shape, len(fitted.members), device)
+        for name, window in parameters.windows(parameters.flat).items():
+            window.copy_(torch.from_numpy(fitted.weights[name]))
+        return Ensemble(
+            parameters=parameters,
+            scale_of=columns.scale_of(fitted.members, device),
+            floors=columns.floors_of(fitted.members, device),
+            unscales=tuple(make_unscale(columns.scales[name], device) for name in fitted.members),
+            heads=Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
+            latent_floor=config.latent_floor,
+            draws=config.draws,
+        )
+
+
+def _numpy_weights(trained: Trained) -> dict[str, npt.NDArray[np.float32]]:
+    windows = trained.parameters.windows(trained.parameters.flat)
+    return {name: window.cpu().numpy().copy() for name, window in windows.items()}

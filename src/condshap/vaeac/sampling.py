@@ -1,0 +1,264 @@
+"""Rows, coalitions -> conditional draws, by tiles of one fixed shape.
+
+Float32 products give other bits for other shapes, so every product here has a shape that depends on K alone: pairs of a
+coalition and a row are put into tiles of P, the last one padded, and each tile goes through its samples in steps of at
+most 16. Arrays are feature-major, (features, K, P): sums with what does not depend on z then run along the contiguous P.
+Noise is a net per pair, chosen by hashing, whose first d coordinates make the latent and the others the features. The
+members of an ensemble share a pair's net: each takes its own consecutive part of the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import log
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu_
+
+from condshap.numerics.nets import normal_nets, pool_size, power_of_two_at_least
+from condshap.seeding import derive_seed, generator, stream_words
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.vaeac.batches import EncodedRows
+from condshap.vaeac.drawing import Heads, Unscale
+from condshap.vaeac.networks import SLOPE, Parameters, encode_masked
+from condshap.vaeac.objective import importance_bound
+
+_STEP = 16  # samples of a pair at once
+_TILE = {"cpu": 4096, "cuda": 2**19}  # samples at once
+_MAX_PAIRS = {"cpu": 1024, "cuda": 2**15}
+STAGE = "vaeac"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ensemble:
+    """Trained members, and how their inputs and outputs are read.
+
+    Attributes
+    ----------
+    scale_of : (E,) scale of each member
+    floors : (E, Mc) least standard deviations of Gaussian heads
+    unscales : (E,) inverse of each member's scale
+    """
+
+    parameters: Parameters
+    scale_of: Tensor
+    floors: Tensor
+    unscales: tuple[Unscale, ...]
+    heads: Heads
+    latent_floor: float
+    draws: str
+
+    @property
+    def device(self) -> torch.device:
+        """Where the networks are."""
+        return self.parameters.flat.device
+
+
+class Pairs:
+    """All pairs of C coalitions and R rows, coalition by coalition, in tiles of `size`."""
+
+    def __init__(self, rows: EncodedRows, masks: Masks, nets: Indices, size: int) -> None:
+        device = rows.inputs.device
+        order = list(rows.layout.order)
+        self.rows, self.size, self.n = rows, size, len(masks) * len(rows)
+        self.known = torch.from_numpy(np.ascontiguousarray(masks[:, order])).float().to(device)
+        self.nets = torch.from_numpy(nets.reshape(-1)).to(device)
+
+    def tiles(self) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+        """Yield (pairs, their rows (P,), what is known (P, M), their nets (P,)); the last pair pads the last tile."""
+        positions = torch.arange(self.size, device=self.nets.device)
+        for start in range(0, self.n, self.size):
+            at = (positions + start).clamp_(max=self.n - 1)
+            row = at % len(self.rows)
+            known = self.known.index_select(0, torch.div(at, len(self.rows), rounding_mode="floor"))
+            yield slice(start, min(start + self.size, self.n)), row, known, self.nets.index_select(0, at)
+
+
+def sample(
+    ensemble: Ensemble,
+    rows: EncodedRows,
+    X: Rows,
+    masks: Masks,
+    n_samples: int,
+    *,
+    keys: RowKeys,
+    seed: int,
+    fill_missing: bool = False,
+) -> Tensor:
+    """Draw x_unknown | x_known (eq. 5 of the paper) for every coalition and row.
+
+    Parameters
+    ----------
+    rows, X : the same rows, encoded and as given (R, M)
+    masks : (C, M), True = known
+    keys : (R,) names of the rows' random streams
+    fill_missing : draw known features that are missing, too; otherwise they stay NaN
+
+    Returns
+    -------
+    (C, R, K, M), known columns unchanged
+    """
+    E, K = ensemble.parameters.n_models, n_samples
+    shares = member_shares(E, K)
+    pool = noise_pool(
+        K, ensemble.parameters.shape.latent + rows.layout.n_features, seed, ensemble.draws, ensemble.device
+    )
+    nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
+    pairs = Pairs(rows, masks, nets, tile_size(max(shares), ensemble.device))
+    work = Workspace(ensemble, rows, pairs.size, min(_STEP, max(shares)))
+    given = torch.from_numpy(X).to(ensemble.device)
+    out = _empty((pairs.n, K, X.shape[1]), ensemble.device)
+    with torch.inference_mode():
+        for pair, row, known, net in pairs.tiles():
+            work.condition(row, known)
+            keep = known.bool()
+            if fill_missing:
+                keep &= rows.missing.index_select(0, row) == 0
+            original = given.index_select(0, row)[:, list(rows.layout.order)].T.unsqueeze(1)  # (M, 1, P)
+            start = 0
+            for e, share in enumerate(shares):
+                for first in range(start, start + share, _STEP):
+                    points = slice(first, min(first + _STEP, start + share))
+                    values = work.draw(e, pool[:, points], net)
+                    values = torch.where(keep.T.unsqueeze(1), original, values, out=values)
+                    ordered = values if work.restore is None else values.index_select(0, work.restore)
+                    out[pair, points] = ordered.permute(2, 1, 0)[: pair.stop - pair.start]
+                start += share
+    return out.view(len(masks), len(rows), K, -1)
+
+
+class Workspace:
+    """Buffers of one tile, and its passes through encoder and decoder."""
+
+    def __init__(self, ensemble: Ensemble, rows: EncodedRows, n_pairs: int, n_steps: int) -> None:
+        shape, device, layout = ensemble.parameters.shape, ensemble.device, rows.layout
+        self.ensemble, self.rows, self.n_pairs = ensemble, rows, n_pairs
+        self.tensors = ensemble.parameters.windows(ensemble.parameters.flat)
+        names = ["decoder_in", *(f"decoder_{k}" for k in range(shape.depth + 1)), "output"]
+        self.weights = [
+            [self.tensors[f"{n}.weight"][e].T.contiguous() for n in names] for e in range(len(ensemble.scale_of))
+        ]
+        size = n_steps * n_pairs
+
+        def buffer(width: int, dtype: torch.dtype = torch.float32) -> Tensor:
+            return torch.empty(width * size, dtype=dtype, device=device)
+
+        self.noise, self.z = buffer(shape.latent + shape.n_features), buffer(shape.latent)
+        self.h, self.t, self.outputs = buffer(shape.width), buffer(shape.width), buffer(shape.n_outputs)
+        self.values = buffer(shape.n_features, torch.float64)
+        restore = torch.from_numpy(np.argsort(layout.order)).to(device)
+        self.restore = None if layout.order == tuple(range(layout.n_features)) else restore
+
+    def condition(self, row: Tensor, known: Tensor) -> None:
+        """Run the masked encoder of all members on the tile's pairs: rows (P,), known (P, M)."""
+        rows, ensemble = self.rows, self.ensemble
+        gaps = rows.missing.index_select(0, row)
+        flags, masks = gaps * known, 1 - known
+        has_flags = ensemble.parameters.shape.has_flags
+        if not has_flags:
+            masks = torch.maximum(masks, gaps)
+        x = rows.inputs.index_select(1, row).index_select(0, ensemble.scale_of)  # (E, P, D1)
+        visible = x * rows.spread(known * (1 - gaps))
+        extra = torch.cat([masks, flags], dim=1) if has_flags else masks
+        inputs = torch.cat([visible, extra.expand(len(x), -1, -1)], dim=2)
+        latent, skips = encode_masked(self.tensors, inputs.mT, ensemble.latent_floor)
+        self.mean, self.scale = (part.unsqueeze(2) for part in latent)  # (E, d, 1, P)
+        first = self.tensors["decoder_in.bias"].mT
+        self.added = [part.unsqueeze(2) for part in (first, *skips.memories, skips.output)]  # (E, W, 1, 1 or P)
+
+    def draw(self, e: int, pool: Tensor, net: Tensor) -> Tensor:
+        """Draw with member e for points of the tile's nets: pool (D, K, n_nets), net (P,) -> values (M, K, P)."""
+        shape, P, K = self.ensemble.parameters.shape, self.n_pairs, pool.shape[1]
+        noise = _fit(self.noise, len(pool), K, P)
+        torch.gather(pool, 2, net.expand(len(pool), K, P), out=noise)
+        z = torch.mul(noise[: shape.latent], self.scale[e], out=_fit(self.z, shape.latent, K, P)).add_(self.mean[e])
+        weights, h, t = self.weights[e], _fit(self.h, shape.width, K, P), _fit(self.t, shape.width, K, P)
+        self._affine(e, 0, z, h)
+        leaky_relu_(h, SLOPE)
+        for k in range(1, len(weights) - 1):
+            self._affine(e, k, h, t)
+            h.add_(leaky_relu_(t, SLOPE))
+        outputs = _fit(self.outputs, shape.n_outputs, K, P)
+        self._affine(e, len(weights) - 1, h, outputs)
+        values = _fit(self.values, shape.n_features, K, P)
+        ensemble = self.ensemble
+        unscale = ensemble.unscales[e]
+        ensemble.heads.draw(outputs, noise[shape.latent :], ensemble.floors[e][:, None, None], unscale, values)
+        return values
+
+    def _affine(self, e: int, layer: int, h: Tensor, out: Tensor) -> None:
+        torch.mm(self.weights[e][layer], h.view(len(h), -1), out=out.view(len(out), -1))
+        out.add_(self.added[layer][e])
+
+
+def log_likelihood(
+    ensemble: Ensemble, rows: EncodedRows, log_slopes: Floats, masks: Masks, n_draws: int, *, keys: RowKeys, seed: int
+) -> Floats:
+    """Importance-weighted log p(x_unknown | x_known) of the mixture of all members, in units of the rows, shape (C, R).
+
+    Missing features do not count. `log_slopes` (n_scales, R, Mc) turn densities on the members' scales into those of values.
+    """
+    E, d, Mc = ensemble.parameters.n_models, ensemble.parameters.shape.latent, rows.layout.n_continuous
+    pool = noise_pool(n_draws, d, seed, "nets", ensemble.device)
+    nets = (stream_words(seed, f"{STAGE} likelihood", masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
+    pairs = Pairs(rows, masks, nets, tile_size(n_draws, ensemble.device) // 4)
+    slopes = torch.from_numpy(log_slopes).to(ensemble.device)
+    tensors = ensemble.parameters.windows(ensemble.parameters.flat)
+    out = torch.empty(pairs.n, dtype=torch.float64)
+    with torch.inference_mode():
+        for pair, row, known, net in pairs.tiles():
+            batch = rows.batch(
+                row.expand(E, -1), ensemble.scale_of, (1 - known).expand(E, -1, -1),
+                has_flags=ensemble.parameters.shape.has_flags,
+            )  # fmt: skip
+            noise = pool[:, :n_draws].index_select(2, net).permute(1, 2, 0).expand(E, -1, -1, -1)  # (E, V, P, d)
+            floors = ensemble.floors.unsqueeze(1)
+            found, _ = importance_bound(tensors, rows.layout, batch, noise, floors, latent_floor=ensemble.latent_floor)
+            counted = batch.targets.counted[0, :, :Mc] > 0
+            added = torch.where(counted, slopes.index_select(1, row), 0.0).sum(-1)  # (n_scales, P)
+            mixed = (found.double() + added[ensemble.scale_of]).logsumexp(0) - log(E)
+            mixed = torch.where(batch.targets.counted[0].any(-1), mixed, 0.0)  # nothing unknown: exactly 0
+            out[pair] = mixed[: pair.stop - pair.start].to(out.device)
+    return out.view(len(masks), len(rows)).numpy()
+
+
+def member_shares(n_members: int, n_samples: int) -> list[int]:
+    """How many of K samples each member draws.
+
+    >>> member_shares(3, 8)
+    [3, 3, 2]
+    """
+    return [n_samples // n_members + (e < n_samples % n_members) for e in range(n_members)]
+
+
+def tile_size(n_samples: int, device: torch.device) -> int:
+    """Pairs in a tile, a function of the samples per pair only."""
+    pairs = min(_MAX_PAIRS[device.type], _TILE[device.type] // min(_STEP, n_samples))
+    return max(16, pairs // 16 * 16)
+
+
+@lru_cache(maxsize=8)
+def noise_pool(n_samples: int, n_dims: int, seed: int, draws: str, device: torch.device) -> Tensor:
+    """Pool of standard normals (n_dims, n_points >= K, n_nets), float32: scrambled nets, or independent numbers."""
+    n_points = power_of_two_at_least(n_samples)
+    if draws == "nets":
+        pool = normal_nets(n_points, n_dims, derive_seed(seed, STAGE))
+    else:
+        pool = generator(seed, f"{STAGE} plain").standard_normal((pool_size(n_points, n_dims), n_points, n_dims))
+    return torch.from_numpy(np.ascontiguousarray(pool.transpose(2, 1, 0), dtype=np.float32)).to(device)
+
+
+def _empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """Float64 tensor for results; NumPy asks the system for huge pages, which makes filling it much cheaper."""
+    if device.type == "cpu":
+        return torch.from_numpy(np.empty(shape))
+    return torch.empty(shape, dtype=torch.float64, device=device)
+
+
+def _fit(buffer: Tensor, *shape: int) -> Tensor:
+    """Front part of a flat buffer in a shape."""
+    return buffer[: shape[0] * shape[1] * shape[2]].view(shape)

@@ -1,0 +1,110 @@
+"""A fitted ensemble <-> arrays and JSON, for storage without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from condshap.exceptions import StorageError
+from condshap.vaeac.columns import Columns
+from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale
+from condshap.vaeac.networks import NetworkShape
+from condshap.vaeac.validation import History
+
+STATE_VERSION = 1
+_SCALE_CLASSES: dict[str, type[StandardScale] | type[ScoreScale]] = {
+    "standard": StandardScale,
+    "normal_scores": ScoreScale,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """What was learned, as arrays: enough to sample from, and to store.
+
+    Attributes
+    ----------
+    config : with nothing left open
+    members : scale name of each member
+    weights : by parameter name, (E, ...) float32
+    """
+
+    config: VAEACConfig
+    columns: Columns
+    shape: NetworkShape
+    members: tuple[str, ...]
+    weights: dict[str, npt.NDArray[np.float32]]
+    history: History
+
+
+def network_shape(layout: Layout, config: VAEACConfig, *, has_flags: bool) -> NetworkShape:
+    """Widths of one network with this configuration."""
+    assert config.width is not None
+    assert config.latent is not None
+    M = layout.n_features
+    return NetworkShape(layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags)
+
+
+def store(fitted: Fitted, asked: VAEACConfig) -> tuple[dict[str, npt.NDArray[Any]], str]:
+    """Arrays and a JSON text; `asked` is the configuration before anything was filled in."""
+    arrays: dict[str, npt.NDArray[Any]] = {f"weights/{name}": array for name, array in fitted.weights.items()}
+    columns = fitted.columns
+    for name, scale in columns.scales.items():
+        arrays |= {f"scales/{name}/{f.name}": getattr(scale, f.name) for f in fields(scale)}
+        arrays[f"floors/{name}"] = columns.floors[name]
+    arrays |= {f"history/{f.name}": getattr(fitted.history, f.name) for f in fields(fitted.history)}
+    arrays |= {"support": columns.support, "whole": columns.whole}
+    about = {
+        "version": STATE_VERSION, "n_levels": columns.layout.n_levels, "members": fitted.members,
+        "has_flags": fitted.shape.has_flags, "asked": asdict(asked), "config": asdict(fitted.config),
+    }  # fmt: skip
+    return arrays, json.dumps(about)
+
+
+def restore(arrays: Mapping[str, npt.NDArray[Any]], about: str) -> tuple[Fitted, VAEACConfig]:
+    """Inverse of `store`."""
+    try:
+        facts = json.loads(about)
+        _check_version(facts)
+        return _rebuild(arrays, facts), _config(facts["asked"])
+    except StorageError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"a stored VAEAC must be complete, but part of it is missing or damaged: {error!r}. Store it again."
+        ) from error
+
+
+def _check_version(facts: dict[str, Any]) -> None:
+    if facts["version"] != STATE_VERSION:
+        raise StorageError(
+            f"a stored VAEAC must have version {STATE_VERSION}, got {facts['version']!r}. Read it with the version of "
+            "condshap that wrote it."
+        )
+
+
+def _rebuild(arrays: Mapping[str, npt.NDArray[Any]], facts: dict[str, Any]) -> Fitted:
+    config, layout, members = _config(facts["config"]), Layout.of(facts["n_levels"]), tuple(facts["members"])
+    shape = network_shape(layout, config, has_flags=facts["has_flags"])
+    scales: dict[str, Scale] = {}
+    for name in sorted(set(config.scales or ())):
+        kind = _SCALE_CLASSES[name]
+        scales[name] = kind(**{f.name: arrays[f"scales/{name}/{f.name}"] for f in fields(kind)})
+    weights = {}
+    for name, (dims, _) in shape.parameters().items():
+        weights[name] = np.asarray(arrays[f"weights/{name}"], dtype=np.float32).reshape(len(members), *dims)
+    floors = {name: arrays[f"floors/{name}"] for name in scales}
+    columns = Columns(layout, scales, floors, arrays["support"], arrays["whole"])
+    history = History(**{f.name: arrays[f"history/{f.name}"] for f in fields(History)})
+    return Fitted(config, columns, shape, members, weights, history)
+
+
+def _config(values: dict[str, Any]) -> VAEACConfig:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return VAEACConfig(**{**values, **lists})

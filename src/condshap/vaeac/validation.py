@@ -1,0 +1,155 @@
+"""Held-out IWAE after some epochs -> the weights that are kept, and the history of training."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from condshap.exceptions import CondShapError, CondShapWarning
+from condshap.types import Floats
+from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.encoding import Layout
+from condshap.vaeac.networks import Parameters
+from condshap.vaeac.objective import Batch, importance_bound
+
+_SMOOTHED = 5  # validations in the running mean that patience looks at
+
+
+class DivergenceError(CondShapError, ArithmeticError):
+    """No network could be trained: all of them ran into numbers that are not finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened in training.
+
+    Attributes
+    ----------
+    vlb : (epochs, E) mean training bound per epoch and member
+    validated : (n,) epochs, from 1, after which the members were validated
+    iwae : (n, E) mean held-out IWAE
+    kl : (n, E, d) mean held-out KL divergence by latent unit; a unit near 0 is not used (posterior collapse)
+    best_epoch : (E,) epoch whose weights were kept
+    """
+
+    vlb: Floats
+    validated: Floats
+    iwae: Floats
+    kl: Floats
+    best_epoch: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """Flat weights of the members that were kept, their positions among those asked for, and the history of these."""
+
+    parameters: Parameters
+    members: tuple[int, ...]
+    history: History
+
+
+class Validation:
+    """Held-out rows (E, n_val) with masks that stay the same, so that epochs can be compared."""
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        layout: Layout,
+        config: VAEACConfig,
+        floors: Tensor,
+        batches: list[Batch],
+        seed: int,
+    ) -> None:
+        self.parameters, self.layout, self.config = parameters, layout, config
+        self.floors, self.batches, self.seed = floors, batches, seed
+
+    def estimate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean IWAE (E,) and KL divergence by latent unit (E, d) of models with these weights, always the same noise."""
+        config = self.config
+        generator = torch.Generator(device=weights.device).manual_seed(self.seed)
+        tensors = self.parameters.windows(weights)
+        parts = []
+        with torch.no_grad():
+            for batch in self.batches:
+                E, B = batch.masked_input.shape[:2]
+                shape = (E, config.n_importance, B, self.parameters.shape.latent)
+                noise = torch.randn(shape, generator=generator, device=weights.device)
+                found = importance_bound(
+                    tensors, self.layout, batch, noise, self.floors, latent_floor=config.latent_floor
+                )
+                parts.append(found)
+        iwae, kl = (torch.cat(list(some), dim=1).mean(1) for some in zip(*parts, strict=True))
+        return iwae, kl
+
+
+class Keeper:
+    """The best weights so far, model by model."""
+
+    def __init__(self, parameters: Parameters, members: Tensor, stop: Tensor | None) -> None:
+        E = len(members)
+        self.parameters, self.members, self.stop = parameters, members, stop
+        self.best = parameters.flat.clone()
+        self.best_iwae = torch.full((E,), -torch.inf, device=self.best.device)
+        self.best_epoch = torch.zeros(E, device=self.best.device)
+        self.epochs: list[int] = []
+        self.iwae: list[Tensor] = []
+        self.kl: list[Tensor] = []
+
+    def offer(self, epoch: int, weights: Tensor, iwae: Tensor, kl: Tensor) -> None:
+        """Keep the weights of models that have become better, or, when told where to stop, of those that are there."""
+        self.epochs.append(epoch)
+        self.iwae.append(iwae)
+        self.kl.append(kl)
+        better = torch.isfinite(iwae) & (iwae > self.best_iwae if self.stop is None else self.stop == epoch)
+        better &= self.parameters.finite(weights)
+        self.best_iwae = torch.where(better, iwae, self.best_iwae)
+        self.best_epoch = torch.where(better, float(epoch), self.best_epoch)
+        for kept, new in zip(*(self.parameters.windows(w).values() for w in (self.best, weights)), strict=True):
+            kept[better] = new[better]
+
+    def is_done(self, patience: int | None) -> bool:
+        """No model's smoothed IWAE has become better for `patience` epochs."""
+        if patience is None or len(self.iwae) <= _SMOOTHED:
+            return False
+        curves = torch.stack(self.iwae).nan_to_num(nan=-1e30, neginf=-1e30)
+        smooth = curves.unfold(0, _SMOOTHED, 1).mean(-1)  # (n - 4, E)
+        best = smooth.argmax(0) + _SMOOTHED - 1
+        return all(self.epochs[-1] - self.epochs[i] >= patience for i in best.tolist())
+
+    def result(self, vlb: list[Tensor]) -> Trained:
+        """Weights and history of the models that can be used."""
+        usable = torch.isfinite(self.best_iwae)
+        if not usable.any():
+            raise all_diverged()
+        if not usable.all():
+            warn_divergence(f"{int((~usable).sum())} of {len(usable)} networks diverged and were dropped")
+        positions = usable.nonzero().squeeze(1)
+        old = self.parameters
+        kept = Parameters(old.shape, len(positions), old.flat.device)
+        kept.flat.copy_(old.choose(self.best, positions))
+
+        def stack(values: list[Tensor]) -> Floats:
+            return torch.stack(values)[:, positions].double().cpu().numpy()
+
+        best_epoch = self.best_epoch[positions].double().cpu().numpy()
+        validated = np.asarray(self.epochs, dtype=np.float64)
+        history = History(stack(vlb), validated, stack(self.iwae), stack(self.kl), best_epoch)
+        return Trained(kept, tuple(self.members[positions].tolist()), history)
+
+
+def warn_divergence(what: str) -> None:
+    """Say what was dropped, and what may help."""
+    advice = "Check for extreme values in the training rows, or use a smaller learning_rate."
+    warnings.warn(f"VAEAC: {what}. {advice}", CondShapWarning, stacklevel=2)
+
+
+def all_diverged() -> DivergenceError:
+    """Error for a training that has nothing left."""
+    return DivergenceError(
+        "at least one network must train to finite numbers, but all diverged. Use a smaller learning_rate, or check the "
+        "training rows for extreme values."
+    )
