@@ -41,7 +41,7 @@ MEASURE = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the resident memory from /proc")
-@pytest.mark.parametrize("approach", ["gaussian", "independence", "copula"])
+@pytest.mark.parametrize("approach", ["gaussian", "independence", "copula", "empirical", "ctree"])
 @pytest.mark.parametrize(("budget", "mebibytes"), [("32MiB", 32), ("128MiB", 128)])
 def test_peak_memory_stays_within_the_budget(approach, budget, mebibytes):
     command = [sys.executable, "-c", dedent(MEASURE), approach, budget, "300"]

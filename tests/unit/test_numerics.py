@@ -126,3 +126,16 @@ def test_kernel_margins_go_there_and_back_and_follow_the_density():
 def test_kernel_margin_of_a_constant_is_that_constant():
     margin = KernelMargin.learn(np.full(10, 4.0))
     assert margin.from_scores(np.array([-2.0, 0.0, 5.0])).tolist() == [4.0, 4.0, 4.0]
+
+
+def test_a_shared_limit_is_set_by_the_first_and_lifted_by_the_last():
+    from condshap.numerics.threads import SharedLimit
+
+    log = []
+    limit = SharedLimit(change=lambda: log.append("set") or 7, restore=lambda before: log.append(before))
+    with limit.held(), limit.held():
+        assert log == ["set"]
+    assert log == ["set", 7]
+    with pytest.raises(ZeroDivisionError), limit.held():
+        raise ZeroDivisionError
+    assert log == ["set", 7, "set", 7]

@@ -17,9 +17,10 @@ from condshap.numerics.kernels import nearest_donors, squared_distances
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
-from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
 
 _BANDWIDTHS = ("fixed", "aicc", "aicc_by_size")
+_NUMBERS = 2**19  # held at a time while donors are chosen: 4 MiB, which stays in the cache
 
 
 class Empirical(BaseEstimator):  # type: ignore[misc]
@@ -85,18 +86,24 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Donors:
         """Weigh the training rows for every coalition and row."""
-        parts = []
-        for mask in masks:
-            distances = self._distances(X, mask)
-            sigma = self._sigma(X, mask)
-            parts.append(nearest_donors(distances, sigma, self.eta, n_samples))
-        width = max(indices.shape[1] for indices, _ in parts)
+        parts = [self._donors(X, mask, n_samples) for mask in masks]
+        width = max(chosen.shape[1] for part in parts for chosen, _ in part)
         indices = np.zeros((len(masks), len(X), width), dtype=np.intp)
         weights = np.zeros(indices.shape)
-        for c, (chosen, weight) in enumerate(parts):
-            indices[c, :, : chosen.shape[1]] = chosen
-            weights[c, :, : chosen.shape[1]] = weight
+        for c, part in enumerate(parts):
+            start = 0
+            for chosen, weight in part:
+                some = (c, slice(start, start + len(chosen)), slice(chosen.shape[1]))
+                indices[some], weights[some] = chosen, weight
+                start += len(chosen)
         return Donors(indices, self.rows_, weights, error_factor=0.0, may_repeat=False)
+
+    def _donors(self, X: Rows, mask: Masks, n_samples: int) -> list[tuple[Indices, Floats]]:
+        """Donors and weights of a coalition (M,), in chunks of rows: distances to all training rows are many numbers."""
+        sigma = self._sigma(X, mask)
+        at_once = max(1, _NUMBERS // (len(self.rows_) * (int(mask.sum()) + 4)))
+        chunks = (slice(start, start + at_once) for start in range(0, len(X), at_once))
+        return [nearest_donors(self._distances(X[some], mask), sigma[some], self.eta, n_samples) for some in chunks]
 
     def _distances(self, X: Rows, mask: Masks) -> Floats:
         """Scaled squared distances (R, N) between rows and training rows in the known features."""

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from threading import Lock
 from typing import Any
 
-_lock = Lock()
-_entered = 0
-_limit: Any = None
+
+class SharedLimit:
+    """A setting of the whole process that the first to enter changes and the last to leave restores.
+
+    Parameters
+    ----------
+    change : changes the setting and returns what it was
+    restore : takes that and restores it
+    """
+
+    def __init__(self, change: Callable[[], Any], restore: Callable[[Any], None]) -> None:
+        self._change, self._restore = change, restore
+        self._lock = Lock()
+        self._entered = 0
+        self._before: Any = None
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the limit inside."""
+        with self._lock:
+            self._entered += 1
+            if self._entered == 1:
+                self._before = self._change()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entered -= 1
+                if self._entered == 0:
+                    self._restore(self._before)
 
 
 @cache
@@ -20,18 +47,12 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-@contextmanager
-def single_threaded_blas() -> Iterator[None]:
-    """Keep BLAS to one thread inside; the first to enter sets the limit, the last to leave lifts it."""
-    global _entered, _limit  # as the number of BLAS threads is
-    with _lock:
-        _entered += 1
-        if _entered == 1:
-            _limit = _controller().limit(limits=1, user_api="blas")
-    try:
-        yield
-    finally:
-        with _lock:
-            _entered -= 1
-            if _entered == 0:
-                _limit.restore_original_limits()
+_BLAS = SharedLimit(
+    change=lambda: _controller().limit(limits=1, user_api="blas"),
+    restore=lambda limit: limit.restore_original_limits(),
+)
+
+
+def single_threaded_blas() -> AbstractContextManager[None]:
+    """Keep BLAS to one thread inside."""
+    return _BLAS.held()
