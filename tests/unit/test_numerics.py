@@ -128,14 +128,21 @@ def test_kernel_margin_of_a_constant_is_that_constant():
     assert margin.from_scores(np.array([-2.0, 0.0, 5.0])).tolist() == [4.0, 4.0, 4.0]
 
 
-def test_a_shared_limit_is_set_by_the_first_and_lifted_by_the_last():
+def test_a_shared_limit_is_set_by_all_and_lifted_by_the_last():
     from condshap.numerics.threads import SharedLimit
 
-    log = []
-    limit = SharedLimit(change=lambda: log.append("set") or 7, restore=lambda before: log.append(before))
-    with limit.held(), limit.held():
-        assert log == ["set"]
-    assert log == ["set", 7]
+    threads = [8]
+
+    def change():
+        before, threads[0] = threads[0], 1
+        return before
+
+    limit = SharedLimit(change, restore=lambda before: threads.__setitem__(0, before))
+    with limit.held():
+        with limit.held():
+            assert threads == [1]
+        assert threads == [1]
+    assert threads == [8]
     with pytest.raises(ZeroDivisionError), limit.held():
         raise ZeroDivisionError
-    assert log == ["set", 7, "set", 7]
+    assert threads == [8]

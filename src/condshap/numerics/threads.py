@@ -10,12 +10,13 @@ from typing import Any
 
 
 class SharedLimit:
-    """A setting of the whole process that the first to enter changes and the last to leave restores.
+    """A setting of the whole process, changed by all who enter and restored by the last to leave.
 
     Parameters
     ----------
-    change : changes the setting and returns what it was
-    restore : takes that and restores it
+    change : changes the setting and returns what it was; called by everyone, because parts of a setting may belong to
+        the calling thread
+    restore : takes what the first one found and restores it
     """
 
     def __init__(self, change: Callable[[], Any], restore: Callable[[Any], None]) -> None:
@@ -28,9 +29,9 @@ class SharedLimit:
     def held(self) -> Iterator[None]:
         """Keep the limit inside."""
         with self._lock:
+            before = self._change()
+            self._before = before if self._entered == 0 else self._before
             self._entered += 1
-            if self._entered == 1:
-                self._before = self._change()
         try:
             yield
         finally:
