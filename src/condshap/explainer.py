@@ -57,7 +57,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     n_jobs : int
         joblib workers; the backend can be chosen with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
-        Where networks run, for approaches that have them.
+        Checked, but not used yet: of the approaches only `vaeac` has networks, and an option of its own for their place.
     memory_budget : str or int
         Bound on what the computation holds beyond its inputs and the value table.
     progress : "auto", True or False

@@ -41,7 +41,7 @@ def test_independence_with_all_training_rows_equals_reference(case):
     explanation = explain(case, approach="independence", n_samples=len(TRAIN))
     np.testing.assert_allclose(explanation.values, GOLDEN[case]["phi"], atol=1e-5)
     np.testing.assert_allclose(explanation.predictions, GOLDEN[case]["predictions"], atol=1e-5)
-    np.testing.assert_allclose(float(explanation.msev), GOLDEN[case]["msev"], atol=1e-4)
+    np.testing.assert_allclose(float(explanation.msev), GOLDEN[case]["msev"], atol=1e-5)
     assert (explanation.std_errors == 0).all()
 
 
@@ -103,10 +103,10 @@ def test_a_linear_game_is_solved_exactly_by_any_sufficient_coalitions():
 def test_empirical_equals_reference():
     explanation = explain("2", approach="empirical", n_samples=len(TRAIN))
     np.testing.assert_allclose(explanation.values, GOLDEN["2"]["phi"], atol=1e-5)
-    np.testing.assert_allclose(float(explanation.msev), GOLDEN["2"]["msev"], atol=1e-4)
+    np.testing.assert_allclose(float(explanation.msev), GOLDEN["2"]["msev"], atol=1e-5)
 
 
 def test_empirical_with_given_coalitions_equals_reference():
     explanation = explain("13", approach="empirical", n_samples=len(TRAIN), coalitions=given_plan())
     np.testing.assert_allclose(explanation.values, GOLDEN["13"]["phi"], atol=1e-5)
-    np.testing.assert_allclose(float(explanation.msev), GOLDEN["13"]["msev"], atol=1e-4)
+    np.testing.assert_allclose(float(explanation.msev), GOLDEN["13"]["msev"], atol=1e-5)
