@@ -63,7 +63,7 @@ class VAEAC(BaseEstimator):  # type: ignore[misc]
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         asks_for_all = len(plan.masks) == 2 ** len(schema)
         coalitions, probabilities = (None, None) if asks_for_all else plan.mask_distribution()
-        networks = vaeac.VAEAC(self.config, device=self.device)
+        networks = vaeac.Networks(self.config, device=self.device)
         self.networks_ = networks.fit(X, n_levels, coalitions=coalitions, probabilities=probabilities, seed=seed)
         return self
 

@@ -5,6 +5,6 @@ gaps) and coalitions (True = known), and needs numpy, scipy and torch only.
 """
 
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.model import VAEAC
+from condshap.vaeac.model import Networks
 
-__all__ = ["VAEAC", "VAEACConfig"]
+__all__ = ["Networks", "VAEACConfig"]

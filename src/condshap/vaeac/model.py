@@ -25,7 +25,7 @@ from condshap.vaeac.training import Progress, Trainer, refit
 from condshap.vaeac.validation import History, Trained
 
 
-class VAEAC:
+class Networks:
     """An ensemble of variational autoencoders with arbitrary conditioning: p(x_unknown | x_known) for every subset at once.
 
     Parameters
@@ -36,7 +36,7 @@ class VAEAC:
     Examples
     --------
     >>> rows = np.random.default_rng(0).normal(size=(60, 3))
-    >>> model = VAEAC(VAEACConfig(epochs=2)).fit(rows, n_levels=[0, 0, 0])
+    >>> model = Networks(VAEACConfig(epochs=2)).fit(rows, n_levels=[0, 0, 0])
     >>> model.sample(rows[:2], np.array([[True, False, False]]), 8).shape
     (1, 2, 8, 3)
 
@@ -51,7 +51,7 @@ class VAEAC:
         self.device = device
 
     @classmethod
-    def paper(cls, *, device: str = "cpu", **overrides: Any) -> VAEAC:
+    def paper(cls, *, device: str = "cpu", **overrides: Any) -> Networks:
         """Return the paper's network, with single settings changed."""
         return cls(VAEACConfig.paper(**overrides), device=device)
 
@@ -66,7 +66,7 @@ class VAEAC:
         support: Floats | None = None,
         seed: int = 0,
         progress: Progress | None = None,
-    ) -> VAEAC:
+    ) -> Networks:
         """Learn from training rows.
 
         Parameters
@@ -91,6 +91,7 @@ class VAEAC:
         members = tuple(config.scales or ())
         kept = tuple(members[m] for m in trained.members)
         self.fitted_ = Fitted(config, columns, trained.parameters.shape, kept, _numpy_weights(trained), trained.history)
+        self.held_out_ = trained.held_out
         return self
 
     def _train(
@@ -122,6 +123,7 @@ class VAEAC:
         masks: Masks,
         n_samples: int,
         *,
+        members: Sequence[int] | None = None,
         keys: RowKeys | None = None,
         seed: int = 0,
         fill_missing: bool = False,
@@ -134,6 +136,7 @@ class VAEAC:
         X : (R, M) encoded rows
         masks : (C, M), True = known
         n_samples : K; members of an ensemble share them out
+        members : positions of those that draw, by default all
         keys : (R,) names of the rows' random streams, by default a hash of their content
         fill_missing : draw known features that are missing as well, given that they are; otherwise they stay NaN
         as_tensor : leave the draws where the networks are, as a torch tensor
@@ -147,7 +150,8 @@ class VAEAC:
             raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
             rows = self._fitted().columns.encode(X, self._device())
-            drawn = sample(self._ensemble(), rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+            ensemble = self._ensemble(members)
+            drawn = sample(ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
             return drawn if as_tensor else drawn.cpu().numpy()
 
     def weights(self, n_samples: int) -> Floats:
@@ -184,7 +188,7 @@ class VAEAC:
         return store(self._fitted(), self.config)
 
     @classmethod
-    def from_state(cls, arrays: Mapping[str, npt.NDArray[Any]], about: str, *, device: str = "cpu") -> VAEAC:
+    def from_state(cls, arrays: Mapping[str, npt.NDArray[Any]], about: str, *, device: str = "cpu") -> Networks:
         """Make a model from what `to_state` returned."""
         fitted, asked = restore(arrays, about)
         model = cls(asked, device=device)
@@ -193,7 +197,7 @@ class VAEAC:
 
     def _fitted(self) -> Fitted:
         if not hasattr(self, "fitted_"):
-            raise NotFittedError("VAEAC must be fitted first. Call fit(X, n_levels).")
+            raise NotFittedError("a VAEAC must be fitted first. Call fit(X).")
         return self.fitted_
 
     def _check_query(self, X: Rows, masks: Masks, keys: RowKeys | None) -> tuple[Rows, Masks, RowKeys]:
@@ -209,17 +213,19 @@ class VAEAC:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _ensemble(self) -> Ensemble:
+    def _ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
         fitted, device = self._fitted(), self._device()
         columns, config = fitted.columns, fitted.config
-        parameters = Parameters(fitted.shape, len(fitted.members), device)
+        chosen = list(range(len(fitted.members)) if members is None else members)
+        scales = [fitted.members[e] for e in chosen]
+        parameters = Parameters(fitted.shape, len(chosen), device)
         for name, window in parameters.windows(parameters.flat).items():
-            window.copy_(torch.from_numpy(fitted.weights[name]))
+            window.copy_(torch.from_numpy(fitted.weights[name][chosen]))
         return Ensemble(
             parameters=parameters,
-            scale_of=columns.scale_of(fitted.members, device),
-            floors=columns.floors_of(fitted.members, device),
-            unscales=tuple(make_unscale(columns.scales[name], device) for name in fitted.members),
+            scale_of=columns.scale_of(scales, device),
+            floors=columns.floors_of(scales, device),
+            unscales=tuple(make_unscale(columns.scales[name], device) for name in scales),
             heads=Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
             latent_floor=config.latent_floor,
             draws=config.draws,

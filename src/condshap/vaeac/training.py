@@ -186,7 +186,7 @@ class Run:
         assert config.epochs is not None
         validation = self._validation(held_out[self.members])
         stops = None if stop is None else torch.as_tensor(stop, device=self.members.device)[self.members]
-        keeper = Keeper(self.parameters, self.members, stops)
+        keeper = Keeper(self.parameters, self.members, held_out[self.members], stops)
         last = config.epochs if stop is None else int(stop.max())
         for epoch in range(first + 1, last + 1):
             self.epoch()
@@ -218,7 +218,9 @@ def refit(trainer: Trainer, trained: Trained) -> Trained:
     kept = [i for i, member in enumerate(trained.members) if member in again.members]
     picked = {name: getattr(trained.history, name)[:, kept] for name in ("vlb", "iwae", "kl")}
     history = replace(trained.history, **picked, best_epoch=trained.history.best_epoch[kept])
-    return Trained(again.parameters, again.members, history)
+    return Trained(
+        again.parameters, again.members, history, again.held_out[:, :0]
+    )  # trained on all rows: none is held out
 
 
 def _shuffle(n_models: int, n_rows: int, generator: torch.Generator) -> Tensor:

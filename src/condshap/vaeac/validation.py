@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from condshap.exceptions import CondShapError, CondShapWarning
-from condshap.types import Floats
+from condshap.types import Floats, Indices
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Layout
 from condshap.vaeac.networks import Parameters
@@ -45,11 +45,15 @@ class History:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
-    """Flat weights of the members that were kept, their positions among those asked for, and the history of these."""
+    """Flat weights of the members that were kept, their positions among those asked for, and the history of these.
+
+    `held_out` (E, n) are positions of training rows that a member was not trained on.
+    """
 
     parameters: Parameters
     members: tuple[int, ...]
     history: History
+    held_out: Indices
 
 
 class Validation:
@@ -89,9 +93,9 @@ class Validation:
 class Keeper:
     """The best weights so far, model by model."""
 
-    def __init__(self, parameters: Parameters, members: Tensor, stop: Tensor | None) -> None:
+    def __init__(self, parameters: Parameters, members: Tensor, held_out: Tensor, stop: Tensor | None) -> None:
         E = len(members)
-        self.parameters, self.members, self.stop = parameters, members, stop
+        self.parameters, self.members, self.held_out, self.stop = parameters, members, held_out, stop
         self.best = parameters.flat.clone()
         self.best_iwae = torch.full((E,), -torch.inf, device=self.best.device)
         self.best_epoch = torch.zeros(E, device=self.best.device)
@@ -138,7 +142,8 @@ class Keeper:
         best_epoch = self.best_epoch[positions].double().cpu().numpy()
         validated = np.asarray(self.epochs, dtype=np.float64)
         history = History(stack(vlb), validated, stack(self.iwae), stack(self.kl), best_epoch)
-        return Trained(kept, tuple(self.members[positions].tolist()), history)
+        held_out = self.held_out[positions].cpu().numpy().astype(np.intp)
+        return Trained(kept, tuple(self.members[positions].tolist()), history, held_out)
 
 
 def warn_divergence(what: str) -> None:

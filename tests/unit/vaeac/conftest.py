@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condshap.vaeac import VAEAC, VAEACConfig
+from condshap.vaeac import Networks, VAEACConfig
 
 QUICK = VAEACConfig(epochs=4, width=16, latent=4)
 
@@ -34,12 +34,12 @@ def mixed_rows():
 
 @pytest.fixture(scope="session")
 def mixed():
-    return VAEAC(QUICK).fit(_mixed_rows(), LEVELS)
+    return Networks(QUICK).fit(_mixed_rows(), LEVELS)
 
 
 @pytest.fixture(scope="session")
 def mixed_with_gaps():
-    return VAEAC(QUICK).fit(_mixed_rows(gaps=0.2), LEVELS)
+    return Networks(QUICK).fit(_mixed_rows(gaps=0.2), LEVELS)
 
 
 @pytest.fixture(scope="session")
@@ -47,4 +47,4 @@ def gaussian_model():
     """The default recipe, for fewer epochs, on correlated normal rows (correlation 0.7)."""
     covariance = 0.3 * np.eye(4) + 0.7
     X = np.random.default_rng(1).multivariate_normal(np.zeros(4), covariance, size=1000)
-    return VAEAC(VAEACConfig(epochs=120)).fit(X, [0] * 4)
+    return Networks(VAEACConfig(epochs=120)).fit(X, [0] * 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from condshap.exceptions import NotFittedError, SchemaError, StorageError
-from condshap.vaeac import VAEAC, VAEACConfig
+from condshap.vaeac import Networks, VAEACConfig
 
 LEVELS = [3, 0, 0, 2, 0, 0]
 QUICK = VAEACConfig(epochs=4, width=16, latent=4)
@@ -79,7 +79,7 @@ def test_nets_are_more_precise_than_plain_draws(gaussian_model):
     state, about = gaussian_model.to_state()
     facts = json.loads(about)
     facts["config"]["draws"] = "plain"
-    plain = VAEAC.from_state(state, json.dumps(facts))
+    plain = Networks.from_state(state, json.dumps(facts))
     keys = [np.array([k], dtype=np.uint64) for k in range(60)]
     spread = [np.std([m.sample(X, mask, 96, keys=k)[0, 0, :, 0].mean() for k in keys]) for m in (gaussian_model, plain)]
     assert spread[0] < 0.6 * spread[1]
@@ -121,15 +121,15 @@ def test_log_likelihood_of_normals_is_near_the_truth(gaussian_model):
 def test_log_likelihood_is_in_units_of_the_rows():
     X = np.random.default_rng(0).normal(size=(100, 2))
     masks = np.array([[False, True]])
-    a = VAEAC(QUICK).fit(X, [0, 0]).log_likelihood(X, masks)
-    b = VAEAC(QUICK).fit(8 * X, [0, 0]).log_likelihood(8 * X, masks, keys=None)
+    a = Networks(QUICK).fit(X, [0, 0]).log_likelihood(X, masks)
+    b = Networks(QUICK).fit(8 * X, [0, 0]).log_likelihood(8 * X, masks, keys=None)
     assert (a - b).mean() == pytest.approx(np.log(8), abs=0.02)
 
 
 def test_state_round_trip(mixed_with_gaps, mixed_rows):
     arrays, about = mixed_with_gaps.to_state()
     assert all(isinstance(array, np.ndarray) for array in arrays.values())
-    again = VAEAC.from_state({name: array.copy() for name, array in arrays.items()}, about)
+    again = Networks.from_state({name: array.copy() for name, array in arrays.items()}, about)
     X = mixed_rows(5, gaps=0.2)
     assert np.array_equal(again.sample(X, MASKS, 8), mixed_with_gaps.sample(X, MASKS, 8), equal_nan=True)
     assert again.config == mixed_with_gaps.config
@@ -139,17 +139,17 @@ def test_state_round_trip(mixed_with_gaps, mixed_rows):
 def test_damaged_state_is_refused(mixed):
     arrays, about = mixed.to_state()
     with pytest.raises(StorageError, match="missing or damaged"):
-        VAEAC.from_state({name: array for name, array in arrays.items() if name != "weights/output.bias"}, about)
+        Networks.from_state({name: array for name, array in arrays.items() if name != "weights/output.bias"}, about)
     with pytest.raises(StorageError, match="missing or damaged"):
-        VAEAC.from_state(arrays, about[:-5])
+        Networks.from_state(arrays, about[:-5])
     with pytest.raises(StorageError, match="version"):
-        VAEAC.from_state(arrays, about.replace('"version": 1', '"version": 99'))
+        Networks.from_state(arrays, about.replace('"version": 1', '"version": 99'))
 
 
 def test_extreme_and_constant_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([1e30 * rng.normal(size=60), np.full(60, 7.5), np.zeros(60), rng.integers(0, 900, 60)])
-    model = VAEAC(QUICK).fit(X, [0, 0, 1, 1000])
+    model = Networks(QUICK).fit(X, [0, 0, 1, 1000])
     draws = model.sample(X[:4], np.zeros((1, 4), bool), 64)
     assert np.isfinite(draws).all()
     assert (draws[..., 1] == 7.5).all()
@@ -160,7 +160,7 @@ def test_extreme_and_constant_columns():
 
 def test_groups_and_coalitions_can_be_given(mixed_rows):
     coalitions = np.array([[True] * 3 + [False] * 3, [False] * 3 + [True] * 3])
-    model = VAEAC(QUICK).fit(
+    model = Networks(QUICK).fit(
         mixed_rows(60), LEVELS, coalitions=coalitions, probabilities=np.array([0.5, 0.5]), membership=[0, 0, 0, 1, 1, 1]
     )
     assert np.isfinite(model.sample(mixed_rows(2), coalitions, 4)).all()
@@ -168,13 +168,13 @@ def test_groups_and_coalitions_can_be_given(mixed_rows):
 
 def test_unfitted_and_wrong_masks_are_refused(mixed, mixed_rows):
     with pytest.raises(NotFittedError):
-        VAEAC().sample(mixed_rows(2), MASKS, 3)
+        Networks().sample(mixed_rows(2), MASKS, 3)
     with pytest.raises(SchemaError, match="masks"):
         mixed.sample(mixed_rows(2), MASKS[:, :4], 3)
 
 
 def test_few_samples_use_the_first_members(mixed_rows):
-    model = VAEAC(VAEACConfig(epochs=2)).fit(mixed_rows(40), LEVELS)
+    model = Networks(VAEACConfig(epochs=2)).fit(mixed_rows(40), LEVELS)
     assert model.sample(mixed_rows(2), MASKS, 1).shape == (5, 2, 1, 6)
     assert model.weights(8) == pytest.approx([1 / 12] * 4 + [1 / 6] * 4)
     assert model.weights(2) == pytest.approx([0.5, 0.5])
@@ -185,7 +185,7 @@ def test_categorical_features_alone():
     factor = rng.integers(0, 4, 500)
     noisy = np.where(rng.random((500, 2)) < 0.8, factor[:, None], rng.integers(0, 4, (500, 2)))
     X = np.column_stack([factor, noisy]).astype(float)
-    model = VAEAC(VAEACConfig(epochs=40)).fit(X, [4, 4, 4])
+    model = Networks(VAEACConfig(epochs=40)).fit(X, [4, 4, 4])
     rows = np.column_stack([np.arange(4), np.zeros((4, 2))])
     draws = model.sample(rows, np.array([[True, False, False]]), 100)[0, :, :, 1]
     hits = (draws == np.arange(4)[:, None]).mean(1)

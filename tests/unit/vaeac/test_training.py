@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from condshap.exceptions import CondShapWarning, OptionError, SchemaError
-from condshap.vaeac import VAEAC, VAEACConfig
+from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.validation import DivergenceError
 
 LEVELS = [3, 0, 0, 2, 0, 0]
@@ -34,7 +34,7 @@ def test_network_learns_conditional_means_of_correlated_normals(gaussian_model):
 def test_the_papers_settings_learn_too():
     covariance = 0.3 * np.eye(4) + 0.7
     X = np.random.default_rng(1).multivariate_normal(np.zeros(4), covariance, size=600)
-    model = VAEAC.paper(epochs=60, n_restarts=3).fit(X, [0] * 4)
+    model = Networks.paper(epochs=60, n_restarts=3).fit(X, [0] * 4)
     assert model.fitted_.shape.n_parameters == 17032
     assert model.history.vlb.shape == (60, 1)
     assert model.history.iwae.shape == (55, 1)  # epochs of the restarts are not validated
@@ -52,7 +52,7 @@ def test_training_raises_the_iwae_and_reports_the_kl(gaussian_model):
 
 def test_the_same_seed_gives_the_same_weights_and_another_one_others(mixed_rows):
     X = mixed_rows(80)
-    a, b, c = (VAEAC(QUICK).fit(X, LEVELS, seed=seed).fitted_.weights for seed in (1, 1, 2))
+    a, b, c = (Networks(QUICK).fit(X, LEVELS, seed=seed).fitted_.weights for seed in (1, 1, 2))
     assert all(np.array_equal(a[name], b[name]) for name in a)
     assert not np.array_equal(a["output.bias"], c["output.bias"])
 
@@ -61,7 +61,7 @@ def test_rows_with_gaps_train_and_get_flags(mixed_with_gaps, mixed, mixed_rows):
     assert mixed_with_gaps.fitted_.shape.has_flags
     assert not mixed.fitted_.shape.has_flags
     assert np.isfinite(mixed_with_gaps.history.iwae).all()
-    paper = VAEAC.paper(epochs=7, n_restarts=2).fit(mixed_rows(gaps=0.2), LEVELS)
+    paper = Networks.paper(epochs=7, n_restarts=2).fit(mixed_rows(gaps=0.2), LEVELS)
     assert not paper.fitted_.shape.has_flags
 
 
@@ -70,7 +70,7 @@ def test_informative_gaps_are_learned():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
     X[(X[:, 1] < 0) & (rng.random(800) < 0.9), 2] = np.nan
-    model = VAEAC(VAEACConfig(epochs=60)).fit(X, [0, 0, 0])
+    model = Networks(VAEACConfig(epochs=60)).fit(X, [0, 0, 0])
     rows = np.array([[0.0, 9.0, np.nan], [0.0, 9.0, 0.0]])
     draws = model.sample(rows, np.array([[True, False, True]]), 96)[0, :, :, 1]
     assert draws[0].mean() < -0.5  # truth: -0.80
@@ -91,40 +91,40 @@ def test_a_diverging_network_is_dropped_with_a_warning(monkeypatch, mixed_rows):
     monkeypatch.setattr(Parameters, "initialise", poisoned)
     config = VAEACConfig(epochs=3, width=8, latent=2, scales=("standard",) * 3)
     with pytest.warns(CondShapWarning, match="1 of 3 networks diverged"):
-        model = VAEAC(config).fit(mixed_rows(60), LEVELS)
+        model = Networks(config).fit(mixed_rows(60), LEVELS)
     assert len(model.fitted_.members) == 2
     assert np.isfinite(model.sample(mixed_rows(2), np.zeros((1, 6), bool), 8)).all()
     config = VAEACConfig(epochs=3, width=8, latent=2, scales=("standard",), n_restarts=3, restart_epochs=2)
     with pytest.warns(CondShapWarning, match="1 of 3 restarts diverged"):
-        VAEAC(config).fit(mixed_rows(60), LEVELS)
+        Networks(config).fit(mixed_rows(60), LEVELS)
 
 
 def test_all_networks_diverging_is_an_error(mixed_rows):
     with pytest.raises(DivergenceError, match="smaller learning_rate"):
-        VAEAC(replace(QUICK, learning_rate=1e30)).fit(mixed_rows(60), LEVELS)
+        Networks(replace(QUICK, learning_rate=1e30)).fit(mixed_rows(60), LEVELS)
 
 
 def test_training_stops_early_when_nothing_gets_better():
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = VAEAC(VAEACConfig(epochs=400, patience=10, width=8)).fit(X, [0, 0])
+    model = Networks(VAEACConfig(epochs=400, patience=10, width=8)).fit(X, [0, 0])
     assert len(model.history.vlb) < 400
 
 
 def test_refit_uses_the_best_number_of_epochs(mixed_rows):
-    model = VAEAC(replace(QUICK, refit=True)).fit(mixed_rows(60), LEVELS)
+    model = Networks(replace(QUICK, refit=True)).fit(mixed_rows(60), LEVELS)
     assert len(model.fitted_.members) == 6
     assert np.isfinite(model.sample(mixed_rows(2), np.zeros((1, 6), bool), 8)).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_few_rows_train(n, mixed_rows):
-    model = VAEAC(QUICK).fit(mixed_rows(n), LEVELS)
+    model = Networks(QUICK).fit(mixed_rows(n), LEVELS)
     assert np.isfinite(model.sample(mixed_rows(3), np.zeros((1, 6), bool), 8)).all()
 
 
 def test_progress_is_reported(mixed_rows):
     seen = []
-    VAEAC(QUICK).fit(mixed_rows(40), LEVELS, progress=lambda *what: seen.append(what))
+    Networks(QUICK).fit(mixed_rows(40), LEVELS, progress=lambda *what: seen.append(what))
     assert [s[0] for s in seen] == [1, 2, 3, 4]
     assert np.isnan(seen[0][3])
     assert np.isfinite(seen[1][3])
@@ -152,7 +152,7 @@ def test_rows_that_do_not_fit_are_refused(mixed, column, value, mixed_rows):
     X = mixed_rows(20)
     X[3, column] = value
     with pytest.raises(SchemaError):
-        VAEAC(QUICK).fit(X, LEVELS)
+        Networks(QUICK).fit(X, LEVELS)
     with pytest.raises(SchemaError):
         mixed.sample(X, np.zeros((1, 6), bool), 2)
 
@@ -161,4 +161,4 @@ def test_a_column_without_values_is_refused(mixed_rows):
     X = mixed_rows(20)
     X[:, 2] = np.nan
     with pytest.raises(SchemaError, match="all are missing"):
-        VAEAC(QUICK).fit(X, LEVELS)
+        Networks(QUICK).fit(X, LEVELS)
