@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from condshap.exceptions import CondShapError, CondShapWarning
     from condshap.explainer import Explainer, compare, explain
     from condshap.explanation import Explanation
+    from condshap.saving import load_explainer
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage import load_explanation
+    from condshap.vaeac.estimator import VAEAC
     from condshap.values import ValueTable
 
 __version__ = "0.1.0"
 
-__all__ = [
+__all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "CoalitionPlan",
     "CondShapError",
     "CondShapWarning",
@@ -31,11 +33,13 @@ __all__ = [
     "FeatureSchema",
     "Kind",
     "MSEv",
+    "VAEAC",
     "ValueTable",
     "approaches",
     "available_approaches",
     "compare",
     "explain",
+    "load_explainer",
     "load_explanation",
 ]
 
@@ -48,10 +52,12 @@ _HOME = {
     "FeatureSchema": "schema",
     "Kind": "schema",
     "MSEv": "evaluation",
+    "VAEAC": "vaeac.estimator",
     "ValueTable": "values",
     "available_approaches": "approaches",
     "compare": "explainer",
     "explain": "explainer",
+    "load_explainer": "saving",
     "load_explanation": "storage",
 }
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 import typer
@@ -24,7 +24,11 @@ from rich.table import Table
 from condshap.approaches import available_approaches, find_approach
 from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError, listing
 from condshap.explanation import Explanation
+from condshap.stored_values import HARMLESS_TYPES
 from condshap.types import Model
+
+if TYPE_CHECKING:
+    from condshap.explainer import Explainer
 
 app = typer.Typer(
     help="Conditional Shapley values: explain single predictions of any model, respecting dependent features.",
@@ -35,25 +39,26 @@ app = typer.Typer(
 
 _PICKLES = {".pkl", ".pickle", ".joblib"}
 _PARQUET = {".parquet", ".pq"}
+_APPROACH = "vaeac"
+_TRAIN_HELP = "Training rows: .csv or .parquet."
+_SETTLED_BY_FIT = (
+    "train", "approach", "categorical", "n_samples", "n_coalitions", "base_value", "output", "seed",
+)  # fmt: skip
 
-# Fitted parts of common models that skops leaves to its users to judge. They hold numbers, not code: a forged file could
-# make a prediction wrong or crash it, but cannot run anything.
-_MODEL_PARTS = {
-    "collections.OrderedDict",
-    "lightgbm.basic.Booster",
-    "lightgbm.sklearn.LGBMClassifier",
-    "lightgbm.sklearn.LGBMRegressor",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.neighbors._ball_tree.BallTree",
-    "sklearn.neighbors._kd_tree.KDTree",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils._bunch.Bunch",
-    "xgboost.core.Booster",
-    "xgboost.sklearn.XGBClassifier",
-    "xgboost.sklearn.XGBRegressor",
-}
+# Options that several commands have.
+ModelFile = Annotated[
+    Path, typer.Option("--model", help="Model file: .skops, or .pkl, .pickle, .joblib with --trust-model.")
+]
+TrustModel = Annotated[bool, typer.Option("--trust-model", help="Load a model file that may run code of its own.")]
+ApproachName = Annotated[str, typer.Option(help="How to model the features; see 'condshap approaches'.")]
+Categorical = Annotated[list[str] | None, typer.Option(help="Numeric column that holds levels; may be repeated.")]
+NSamples = Annotated[int | None, typer.Option(help="Samples per row and coalition.")]
+NCoalitions = Annotated[int | None, typer.Option(help="Coalitions, the empty and the grand one included.")]
+BaseValue = Annotated[list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")]
+Output = Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")]
+Seed = Annotated[int, typer.Option(help="One seed, one answer.")]
+NJobs = Annotated[int, typer.Option(help="Workers; -1 for one per core.")]
+MemoryBudget = Annotated[str, typer.Option(help="Bound on memory, e.g. 500MB.")]
 
 
 def main() -> None:
@@ -102,54 +107,155 @@ def list_approaches() -> None:
     Console().print(table)
 
 
-@app.command("explain")
-def explain_command(
-    model: Annotated[Path, typer.Option(help="Model file: .skops, or .pkl, .pickle, .joblib with --trust-model.")],
-    train: Annotated[Path, typer.Option(help="Training rows: .csv or .parquet.")],
-    rows: Annotated[Path, typer.Option(help="Rows to explain: .csv or .parquet.")],
-    approach: Annotated[str, typer.Option(help="How to model the features; see 'condshap approaches'.")],
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, read it with condshap.load_explanation.")],
-    trust_model: Annotated[
-        bool, typer.Option("--trust-model", help="Load a model file that may run code of its own.")
-    ] = False,
-    categorical: Annotated[
-        list[str] | None, typer.Option(help="Numeric column that holds levels; may be repeated.")
-    ] = None,
-    n_samples: Annotated[int | None, typer.Option(help="Samples per row and coalition.")] = None,
-    n_coalitions: Annotated[int | None, typer.Option(help="Coalitions, the empty and the grand one included.")] = None,
-    base_value: Annotated[
-        list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")
-    ] = None,
-    output: Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")] = None,
-    seed: Annotated[int, typer.Option(help="One seed, one answer.")] = 0,
-    n_jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1,
-    memory_budget: Annotated[str, typer.Option(help="Bound on memory, e.g. 500MB.")] = "1GiB",
+@app.command("fit")
+def fit_command(
+    model: ModelFile,
+    train: Annotated[Path, typer.Option(help=_TRAIN_HELP)],
+    out: Annotated[Path, typer.Option(help="File to write: an explainer for 'condshap explain --explainer'.")],
+    approach: ApproachName = _APPROACH,
+    trust_model: TrustModel = False,
+    categorical: Categorical = None,
+    n_samples: NSamples = None,
+    n_coalitions: NCoalitions = None,
+    base_value: BaseValue = None,
+    output: Output = None,
+    seed: Seed = 0,
+    n_jobs: NJobs = 1,
+    memory_budget: MemoryBudget = "1GiB",
 ) -> None:
-    """Explain rows of a table with a saved model."""
-    from condshap.explainer import explain
-
-    if _suffix(out) not in _PARQUET:
-        raise typer.BadParameter(f"must end in .parquet, got '{out}'.", param_hint="--out")
+    """Learn from training rows once, and save the explainer."""
     with _clear_messages():
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
         _make_room(out)
-        loaded = load_model(model, trust=trust_model)
-        explanation = explain(
-            loaded,
-            select_features(read_table(train), loaded, train),
-            select_features(read_table(rows), loaded, rows),
+        explainer = _fit(
+            load_model(model, trust=trust_model),
+            train,
             approach=approach,
-            categorical=categorical or (),
+            categorical=categorical,
             n_samples=n_samples,
             n_coalitions=n_coalitions,
             base_value=base_value,
-            output=_read_output(output, loaded),
+            output=output,
             seed=seed,
             n_jobs=n_jobs,
             memory_budget=memory_budget,
         )
+        explainer.save(out)
+        typer.echo(f"Fitted approach '{approach}' on '{train}' in {explainer.seconds_:.1f} s.")
+        typer.echo(f"Written: {out}")
+
+
+@app.command("explain")
+def explain_command(
+    context: typer.Context,
+    model: ModelFile,
+    rows: Annotated[Path, typer.Option(help="Rows to explain: .csv or .parquet.")],
+    out: Annotated[Path, typer.Option(help="File to write: .parquet, read it with condshap.load_explanation.")],
+    explainer: Annotated[
+        Path | None, typer.Option(help="Explainer saved by 'condshap fit', instead of --train and its options.")
+    ] = None,
+    train: Annotated[Path | None, typer.Option(help=_TRAIN_HELP)] = None,
+    approach: ApproachName = _APPROACH,
+    trust_model: TrustModel = False,
+    categorical: Categorical = None,
+    n_samples: NSamples = None,
+    n_coalitions: NCoalitions = None,
+    base_value: BaseValue = None,
+    output: Output = None,
+    seed: Seed = 0,
+    n_jobs: NJobs = 1,
+    memory_budget: MemoryBudget = "1GiB",
+) -> None:
+    """Explain rows of a table with a saved model, and training rows or a saved explainer."""
+    _check_explain(out, explainer, train, context)
+    with _clear_messages():
+        find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
+        _make_room(out)
+        loaded = load_model(model, trust=trust_model)
+        if explainer is not None:
+            fitted = _load_explainer(explainer, loaded, context)
+        else:
+            assert train is not None
+            fitted = _fit(
+                loaded,
+                train,
+                approach=approach,
+                categorical=categorical,
+                n_samples=n_samples,
+                n_coalitions=n_coalitions,
+                base_value=base_value,
+                output=output,
+                seed=seed,
+                n_jobs=n_jobs,
+                memory_budget=memory_budget,
+            )
+        explanation = fitted.explain(select_features(read_table(rows), loaded, rows))
         explanation.save(out)
-        _summarise(explanation, out)
+        _summarise(explanation, out, was_fitted_now=explainer is None)
+
+
+def _fit(
+    model: Model,
+    train: Path,
+    *,
+    approach: str,
+    categorical: list[str] | None,
+    n_samples: int | None,
+    n_coalitions: int | None,
+    base_value: list[float] | None,
+    output: str | None,
+    seed: int,
+    n_jobs: int,
+    memory_budget: str,
+) -> Explainer:
+    """Fit an explainer on the rows of a file."""
+    from condshap.explainer import Explainer
+
+    explainer = Explainer(
+        model,
+        approach=approach,
+        n_samples=n_samples,
+        n_coalitions=n_coalitions,
+        base_value=base_value,
+        output=_read_output(output, model),
+        seed=seed,
+        n_jobs=n_jobs,
+        memory_budget=memory_budget,
+    )
+    return explainer.fit(select_features(read_table(train), model, train), categorical=categorical or ())
+
+
+def _check_explain(out: Path, explainer: Path | None, train: Path | None, context: typer.Context) -> None:
+    """Refuse options of 'explain' that do not go together."""
+    if _suffix(out) not in _PARQUET:
+        raise typer.BadParameter(f"must end in .parquet, got '{out}'.", param_hint="--out")
+    if explainer is None and train is None:
+        raise typer.BadParameter(
+            "give --train with the rows to learn from, or --explainer with what 'condshap fit' wrote.",
+            param_hint="--train",
+        )
+    settled = [f"--{name.replace('_', '-')}" for name in _SETTLED_BY_FIT if _is_given(name, context)]
+    if explainer is not None and settled:
+        raise typer.BadParameter(
+            f"a saved explainer has its own, so leave out {', '.join(settled)}, or leave out --explainer.",
+            param_hint="--explainer",
+        )
+
+
+def _is_given(name: str, context: typer.Context) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _load_explainer(path: Path, model: Model, context: typer.Context) -> Explainer:
+    """Load a saved explainer; how it works, unlike what it learned, may be changed."""
+    from condshap.saving import load_explainer
+
+    explainer = load_explainer(path, model)
+    for name in ("n_jobs", "memory_budget"):
+        if _is_given(name, context):
+            setattr(explainer, name, context.params[name])
+    return explainer
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -201,7 +307,7 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     import skops.io
 
     untrusted = skops.io.get_untrusted_types(file=path)
-    unknown = sorted(set(untrusted) - _MODEL_PARTS)
+    unknown = sorted(set(untrusted) - HARMLESS_TYPES)
     if unknown and not trust:
         raise ModelError(
             f"'{path}' must hold only types that are known to be harmless, got also {listing(unknown)}. Add --trust-model "
@@ -227,16 +333,17 @@ def _read_output(output: str | None, model: Model) -> str | int | None:
     return int(output) if is_position and output is not None else output
 
 
-def _summarise(explanation: Explanation, out: Path) -> None:
+def _summarise(explanation: Explanation, out: Path, *, was_fitted_now: bool) -> None:
     """Say what was explained, how well, and where it is."""
     about, msev = explanation.provenance, explanation.msev
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
     kind = "all" if about.is_exact else "a sample of the"
     outputs = f", {len(explanation.output_names)} outputs" if explanation.values.ndim == 3 else ""
+    seconds = sum(about.seconds.values()) if was_fitted_now else about.seconds["explain"]
     console.print(
         f"Explained {len(explanation)} rows, {len(explanation.player_names)} features{outputs}, with approach "
-        f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {sum(about.seconds.values()):.1f} s."
+        f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
     )
     if len(explanation) > 1:
         low, high = msev.interval()

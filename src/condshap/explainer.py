@@ -8,12 +8,14 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from condshap import __version__
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.combination import Part, make_parts
@@ -23,10 +25,13 @@ from condshap.options import check_choice, check_device, check_integer, check_jo
 from condshap.precision import allocate_samples, measure_error_factors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
+from condshap.seeding import row_keys
 from condshap.solvers import ShapleyValues, solve_shapley
 from condshap.tables import snapshot
 from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
-from condshap.values import Moments, Settings, ValueTable, estimate_values
+from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
+
+_FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -57,11 +62,16 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     n_jobs : int
         joblib workers; the backend can be chosen with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
-        Checked, but not used yet: of the approaches only `vaeac` has networks, and an option of its own for their place.
+        Where networks are trained and asked, unless an approach object names its own device; "auto" takes an accelerator
+        if there is one.
     memory_budget : str or int
         Bound on what the computation holds beyond its inputs and the value table.
     progress : "auto", True or False
         A bar on a terminal or notebook, always, or never.
+    fast_trees : bool
+        Evaluate samples of a tree ensemble (scikit-learn, XGBoost, LightGBM) by compiled code of our own, which is several
+        times faster, where it gives the model's own numbers to the last bit; all other models are called as they are. The
+        trees are read by `fit`. The first use on a machine compiles for some seconds.
 
     Examples
     --------
@@ -76,7 +86,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self,
         model: Model,
         *,
-        approach: str | Approach | Sequence[str | Approach],
+        approach: str | Approach | Sequence[str | Approach] = "vaeac",
         n_samples: int | None = None,
         n_coalitions: int | None = None,
         coalitions: CoalitionPlan | None = None,
@@ -88,6 +98,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         memory_budget: str | int = "1GiB",
         progress: str | bool = "auto",
+        fast_trees: bool = True,
     ) -> None:
         self.model = model
         self.approach = approach
@@ -102,6 +113,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.memory_budget = memory_budget
         self.progress = progress
+        self.fast_trees = fast_trees
 
     def __sklearn_clone__(self) -> Explainer:
         """Unfitted copy that keeps the fitted model: cloning that as well would leave nothing to explain."""
@@ -141,10 +153,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         for part in parts:
             check_supported(part.approach, self.schema_)
             check_missing(part.approach, rows, self.schema_, what="training rows")
-        self.predictor_ = Predictor.of(self.model, self.schema_, rows, self.output)
-        self.base_value_ = self._base_value(rows)
+        self.example_rows_ = _without_gaps(rows)  # for trials, and by which a saved explainer knows its model
+        self.predictor_ = Predictor.of(
+            self.model, self.schema_, self.example_rows_, self.output, fast_trees=self.fast_trees
+        )
         self.n_samples_ = self._samples(parts, len(rows))
         self.parts_ = self._fit_parts(parts, rows)
+        self.base_value_ = self._base_value(rows)
         self.error_factors_ = self._error_factors(rows)
 
     def explain(self, X: Table) -> Explanation:
@@ -171,12 +186,19 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     __call__ = explain
 
+    def save(self, path: str | Path) -> None:
+        """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
+        from condshap.saving import save_explainer
+
+        save_explainer(self, Path(path))
+
     def _check_options(self) -> None:
         check_integer("seed", self.seed, least=0)
         check_jobs(self.n_jobs)
         parse_memory(self.memory_budget)
         check_device(self.device)
         check_choice("progress", self.progress, ("auto", True, False))
+        check_choice("fast_trees", self.fast_trees, (True, False))
         if self.n_samples is not None:
             check_integer("n_samples", self.n_samples, least=1)
         if self.n_coalitions is not None:
@@ -201,10 +223,22 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return Settings(parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress)
 
     def _predict(self, rows: Rows) -> Outputs:
-        """Predict in batches that fit the memory budget."""
+        """Predict rows (n, M) in batches that fit the memory budget.
+
+        Where an approach draws missing values because the model refuses them, f(x) is the mean over such draws.
+        """
+        filler = next((part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)), None)
+        gaps = np.isnan(rows).any(axis=1) if filler is not None else np.zeros(len(rows), dtype=bool)
+        outputs = np.empty((len(rows), len(self.predictor_.output_names)))
         at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
-        parts = [self.predictor_(rows[i : i + at_once].copy()) for i in range(0, len(rows), at_once)]
-        return np.concatenate(parts)
+        for some in np.array_split(np.flatnonzero(~gaps), max(1, -(-len(rows) // at_once))):
+            if len(some):
+                outputs[some] = self.predictor_(rows[some])
+        for some in np.array_split(np.flatnonzero(gaps), max(1, -(-len(rows) * _FILLS // at_once))):
+            if len(some):
+                batch = draw(filler, rows[some], np.ones_like(self.masks_[:1]), _FILLS, row_keys(rows[some]), self.seed)
+                outputs[some] = evaluate([batch], self.predictor_)[0].means[0]
+        return outputs
 
     def _base_value(self, rows: Rows) -> Floats:
         n_outputs = len(self.predictor_.output_names)
@@ -241,6 +275,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
         plan = replace(self.plan_, masks=self.masks_)  # approaches see features, not groups of them
         for part in parts:
+            if getattr(part.approach, "device", None) == "auto":
+                part.approach.device = self.device
             fit_approach(part.approach, rows, self.schema_, plan=plan, seed=self.seed, predict=self.predictor_)
         return tuple(parts)
 
@@ -303,14 +339,24 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         )
 
 
+def _without_gaps(rows: Rows, n: int = 8) -> Rows:
+    """Some of the rows (N, M), evenly spaced, gaps filled with another row's value."""
+    some = rows[:: max(1, len(rows) // n)][:n].copy()
+    for j in np.flatnonzero(np.isnan(some).any(axis=0)):
+        present = rows[~np.isnan(rows[:, j]), j]
+        some[np.isnan(some[:, j]), j] = present[0] if len(present) else np.nan
+    return some
+
+
 def _plain(value: Any) -> Any:
     """An option as JSON can hold it."""
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
 def _versions() -> dict[str, str]:
-    packages = ("condshap", "numpy", "scipy", "pandas", "scikit-learn")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    packages = ("numpy", "scipy", "pandas", "scikit-learn")
+    own = {"python": platform.python_version(), "condshap": __version__}
+    return {**own, **{name: version(name) for name in packages}}
 
 
 def _options_of(parts: Sequence[Part]) -> dict[str, Any]:
@@ -339,7 +385,7 @@ def explain(
     X_train: Table,
     X: Table,
     *,
-    approach: str | Approach | Sequence[str | Approach],
+    approach: str | Approach | Sequence[str | Approach] = "vaeac",
     categorical: Iterable[str | int] = (),
     n_samples: int | None = None,
     n_coalitions: int | None = None,
@@ -352,6 +398,7 @@ def explain(
     device: str = "auto",
     memory_budget: str | int = "1GiB",
     progress: str | bool = "auto",
+    fast_trees: bool = True,
 ) -> Explanation:
     """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
     explainer = Explainer(
@@ -368,6 +415,7 @@ def explain(
         device=device,
         memory_budget=memory_budget,
         progress=progress,
+        fast_trees=fast_trees,
     )
     return explainer.fit(X_train, categorical=categorical).explain(X)
 

@@ -10,8 +10,8 @@ import re
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from condshap.exceptions import ModelError, OptionError, listing
 from condshap.schema import FeatureSchema
 from condshap.tables import TableFormat
 from condshap.types import Model, Outputs, Rows
+
+if TYPE_CHECKING:
+    from condshap.trees import PackedTrees
 
 _TORCH_LOCK = threading.Lock()  # evaluation mode is a state of the module, which threads share
 
@@ -34,6 +37,7 @@ class Predictor:
     order : positions of the schema's features in the model's column order, None if they agree
     output_names : names of the explained outputs, O of them
     picked : position of the one output that was asked for, None for all
+    trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit
     """
 
     model: Model
@@ -41,28 +45,90 @@ class Predictor:
     order: tuple[int, ...] | None
     output_names: tuple[str, ...]
     picked: int | None
+    trees: PackedTrees | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, model: Model, schema: FeatureSchema, X: Rows, output: str | int | None = None) -> Predictor:
-        """Find out how to call `model` by a trial on the first rows of `X`."""
+    def of(
+        cls,
+        model: Model,
+        schema: FeatureSchema,
+        X: Rows,
+        output: str | int | None = None,
+        *,
+        fast_trees: bool = False,
+    ) -> Predictor:
+        """Find out how to call `model` by a trial on the first rows of `X`, and with `fast_trees` read its trees."""
         table_format, order = _model_format(model, schema.table_format)
         trial = X[:2].copy()  # a copy, because nothing stops a model from changing its input
         outputs = cls(model, table_format, order, (), None)._all_outputs(trial)
         names = _output_names(model, outputs.shape[1])
         picked = None if output is None else _pick_output(output, names)
-        return cls(model, table_format, order, names if picked is None else (names[picked],), picked)
+        predictor = cls(model, table_format, order, names if picked is None else (names[picked],), picked)
+        return replace(predictor, trees=_read_trees(predictor, X[:2], outputs)) if fast_trees else predictor
 
     def __call__(self, rows: Rows) -> Outputs:
         """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
-        outputs = self._all_outputs(rows)
+        return self._picked(self._all_outputs(rows), rows)
+
+    def sampled(self, rows: Rows) -> Outputs:
+        """Predict samples (n, M): the numbers of a call, in less time where the trees are known; outputs (n, O).
+
+        Rows with numbers that the model refuses go to the model, which says so in its own words.
+        """
+        outputs = None if self.trees is None else _evaluate_trees(self.trees, self._ordered(rows), self.model)
+        return self(rows) if outputs is None else self._picked(outputs, rows)
+
+    def _ordered(self, rows: Rows) -> Rows:
+        return rows if self.order is None else rows[:, self.order]
+
+    def _all_outputs(self, rows: Rows) -> Outputs:
+        table = self.table_format.write(self._ordered(rows))
+        return _as_outputs(_call(self.model, table), self.model, len(rows))
+
+    def _picked(self, outputs: Outputs, rows: Rows) -> Outputs:
         if self.picked is not None:
             outputs = outputs[:, self.picked : self.picked + 1]
         _check_finite(outputs, self, rows)
-        return outputs
+        return np.ascontiguousarray(
+            outputs
+        )  # sums over samples are rounded by the layout, which libraries choose freely
 
-    def _all_outputs(self, rows: Rows) -> Outputs:
-        ordered = rows if self.order is None else rows[:, self.order]
-        return _as_outputs(_call(self.model, self.table_format.write(ordered)), self.model, len(rows))
+
+_EXACT_DTYPES = {"float64", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+"""Of columns whose numbers reach the model as they are encoded; whole numbers are the same in both."""
+
+
+def _read_trees(predictor: Predictor, trial: Rows, outputs: Outputs) -> PackedTrees | None:
+    """Trees of a model that gets its columns as they are; None if there are none, or whether they are exact is not certain.
+
+    Outputs (n, O) of the model for a few trial rows (n, M) prove that the columns are the right ones.
+    """
+    columns = predictor.table_format.columns
+    if not all(column.levels is None and str(column.dtype).lower() in _EXACT_DTYPES for column in columns):
+        return None
+    from condshap.trees import PackedTrees, read_trees
+    from condshap.trees.flat import predict_plainly
+
+    trees = read_trees(predictor.model, exact=True)
+    if trees is None or trees.n_features != len(columns):
+        return None
+    found = predict_plainly(trees, predictor._ordered(trial))
+    if found.shape != outputs.shape or not np.allclose(found, outputs, rtol=1e-9):  # several jobs add in any order
+        return None
+    return PackedTrees.of(trees)
+
+
+def _evaluate_trees(trees: PackedTrees, rows: Rows, model: Model) -> Outputs | None:
+    """Outputs (n, O) of a model's trees for rows (n, M), None if some of the numbers are not for them."""
+    from condshap.trees.cpu import predict_cpu  # numba takes a while to load
+    from condshap.trees.flat import find_unfit
+    from condshap.trees.threads import count_threads
+
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(rows, dtype=trees.dtype)
+    if find_unfit(rows, trees.accepts) is not None:
+        return None
+    return predict_cpu(trees, rows, count_threads(model))
 
 
 def _model_format(model: Model, table: TableFormat) -> tuple[TableFormat, tuple[int, ...] | None]:

@@ -103,6 +103,24 @@ class FeatureSchema:
         """Encoded rows (n, M) -> table of the type, column order, dtypes and categories of the training rows."""
         return self.table_format.write(rows)
 
+    def decode_like(self, X: Table, rows: Rows) -> Table:
+        """Encoded rows (n, M) -> table of the type, column order and, for pandas, index of the n rows in `X`.
+
+        Dtypes are those of `X`, except that integers, booleans and levels have the training rows' where the two tables are
+        of the same type: a gap may have made floating-point numbers or objects of them.
+        """
+        names = [str(name) for name in to_pandas(X).columns]
+        order = (
+            list(range(len(self)))
+            if isinstance(X, np.ndarray)
+            else _find_columns(names, self.names, may_be_nameless=self.table_format.backend == "numpy")
+        )
+        taken = np.argsort(order)  # feature behind each column of X
+        own = TableFormat.of(X, [self.features[j].levels for j in taken])
+        table = own.with_dtypes_of(self.table_format.reordered(taken.tolist()))
+        written = table.write(np.ascontiguousarray(rows[:, taken]))
+        return written.set_index(X.index) if isinstance(X, pd.DataFrame) else written
+
 
 def _resolve_columns(columns: Iterable[str | int], labels: Sequence[Any]) -> set[int]:
     """Positions of columns given by name or, where no column has that name, by position."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from condshap.exceptions import StorageError
@@ -44,6 +45,25 @@ def restore_table(stored: StoredTable) -> Table:
     """Put a native table together again."""
     restore = {"numpy": _restore_numpy, "pandas": _restore_pandas, "polars": _restore_polars}
     return restore.get(stored.about["backend"], _restore_pyarrow)(stored)
+
+
+def pack_table(X: Table) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+    """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold."""
+    import pyarrow as pa
+
+    stored = store_table(X)
+    arrow, sink = pa.table(stored.columns), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, arrow.schema) as stream:
+        stream.write_table(arrow)
+    return np.frombuffer(sink.getvalue(), dtype=np.uint8), stored.about
+
+
+def unpack_table(packed: npt.NDArray[np.uint8], about: dict[str, Any]) -> Table:
+    """Inverse of `pack_table`."""
+    import pyarrow as pa
+
+    arrow = pa.ipc.open_stream(packed.tobytes()).read_all()
+    return restore_table(StoredTable({name: arrow.column(name) for name in arrow.column_names}, about))
 
 
 def _store_numpy(X: np.ndarray[Any, Any]) -> StoredTable:

@@ -213,6 +213,13 @@ class TableFormat:
         header = None if self.header is None else self.header.take(list(order))
         return replace(self, columns=tuple(self.columns[j] for j in order), header=header)
 
+    def with_dtypes_of(self, other: TableFormat) -> TableFormat:
+        """Same table with the dtypes of another one of the same type, except for floating-point numbers."""
+        if self.backend != other.backend:
+            return self
+        pairs = zip(self.columns, other.columns, strict=True)
+        return replace(self, columns=tuple(a if _is_float(b) else replace(b, name=a.name) for a, b in pairs))
+
     def as_array(self) -> TableFormat | None:
         """The same columns as one float array; None if some labels are not numbers."""
         if not all(column.levels is None or _are_numbers(column.levels) for column in self.columns):
@@ -245,6 +252,10 @@ def _cell(value: float, levels: Levels | None) -> str:
     if np.isnan(value):
         return "missing"
     return f"{value:.6g}" if levels is None else repr(levels[int(value)])
+
+
+def _is_float(column: ColumnFormat) -> bool:
+    return column.levels is None and any(word in str(column.dtype).lower() for word in ("float", "double"))
 
 
 def _are_numbers(levels: Levels) -> bool:

@@ -8,6 +8,7 @@ AssertionError that names the first broken promise. ``approach_checks()`` gives 
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,10 +24,12 @@ from condshap.approaches.base import (
     ConditionalSampler,
     ConditionalSamples,
     DrawnRows,
+    State,
     check_missing,
     check_supported,
     fit_approach,
     is_sampler,
+    restore_approach,
 )
 from condshap.coalitions import CoalitionPlan, all_coalitions
 from condshap.exceptions import SchemaError
@@ -277,6 +280,21 @@ def check_a_pickled_copy_answers_the_same(case: Case) -> None:
     pickle.dumps(fitted)
     restored = pickle.loads(before)  # noqa: S301 - our own bytes, written three lines above
     assert _close(answer, case.answer(restored, case.rows, _interior(case))), "a pickled copy must answer the same"
+
+
+@contract
+def check_a_stored_copy_answers_the_same(case: Case) -> None:
+    """Arrays and facts are enough to make a fitted approach again, if it offers ``to_state``; bit for bit."""
+    fitted = case.fitted()
+    if not hasattr(fitted, "to_state"):
+        return
+    state = fitted.to_state()
+    kinds = {name: np.asarray(array).dtype.kind for name, array in state.arrays.items()}
+    assert set(kinds.values()) <= set("biuf"), f"arrays must hold booleans, integers or floats, got {kinds}"
+    copied = State({name: array.copy() for name, array in state.arrays.items()}, json.loads(json.dumps(state.facts)))
+    restored = restore_approach(type(fitted), copied, predict=_outputs)
+    ours, theirs = (case.answer(one, case.rows, _interior(case)) for one in (fitted, restored))
+    assert np.array_equal(ours, theirs, equal_nan=True), "a stored copy must answer the same"
 
 
 @contract

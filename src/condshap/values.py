@@ -128,7 +128,7 @@ def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
     """Predict several batches of samples in one call of the model and reduce each to its moments."""
     spliced = [splice(samples, X, masks) for samples, X, masks in batches]
     rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])
-    outputs = predictor(rows)
+    outputs = predictor.sampled(rows)
     ends = np.cumsum([len(part.rows) for part in spliced])
     pieces = np.split(outputs, ends[:-1])
     return [_reduce(piece, part, batch[0]) for piece, part, batch in zip(pieces, spliced, batches, strict=True)]

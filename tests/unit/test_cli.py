@@ -309,3 +309,117 @@ def test_importing_the_command_line_imports_neither_torch_nor_matplotlib() -> No
     code = "import sys, condshap.cli; print(*({'torch', 'matplotlib', 'skops', 'sklego'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+# --- fit once, explain later ------------------------------------------------------------------------------------------
+
+
+def _fit_command(folder: Path, out: Path, *more: object, model="linear.skops"):
+    approach = () if "--approach" in more else ("--approach", "ctree")
+    return _run("fit", "--model", folder / model, "--train", folder / "train.csv", "--out", out, *approach, *more)
+
+
+def _explain_with(folder: Path, explainer: Path, out: Path, *more: object, model="linear.skops"):
+    files = ("--model", folder / model, "--rows", folder / "rows.csv", "--explainer", explainer, "--out", out)
+    return _run("explain", *files, *more)
+
+
+def test_fit_then_explain_writes_what_explain_alone_writes(folder: Path, tmp_path: Path) -> None:
+    options = ("--seed", 3, "--n-samples", 20, "--base-value", 0.5, "--categorical", "code", "--n-coalitions", 9)
+    done = _fit_command(folder, tmp_path / "new" / "explainer", *options)
+    assert done.exit_code == 0, done.output
+    assert "Fitted approach 'ctree'" in done.stdout
+    assert f"Written: {tmp_path / 'new' / 'explainer'}" in done.stdout
+    later = _explain_with(folder, tmp_path / "new" / "explainer", tmp_path / "later.parquet")
+    assert later.exit_code == 0, later.output
+    assert "Explained 4 rows, 4 features, with approach 'ctree'" in later.stdout
+    assert _explain(folder, tmp_path / "once.parquet", "--approach", "ctree", *options).exit_code == 0
+    a, b = (condshap.load_explanation(tmp_path / f"{name}.parquet") for name in ("later", "once"))
+    np.testing.assert_array_equal(a.values, b.values)
+    np.testing.assert_array_equal(a.std_errors, b.std_errors)
+
+
+def test_workers_and_memory_of_a_saved_explainer_may_be_changed(folder: Path, tmp_path: Path) -> None:
+    assert _fit_command(folder, tmp_path / "explainer").exit_code == 0
+    done = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", "--memory-budget", "5MB")
+    assert done.exit_code == 0, done.output
+    wrong = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", "--n-jobs", 0)
+    assert wrong.exit_code == 1
+    assert "n_jobs must not be 0" in _message(wrong)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--train", "train.csv"),
+        ("--approach", "vaeac"),
+        ("--categorical", "code"),
+        ("--n-samples", "5"),
+        ("--n-coalitions", "9"),
+        ("--base-value", "1"),
+        ("--output", "a"),
+        ("--seed", "0"),
+    ],
+)
+def test_what_the_fit_has_settled_cannot_be_given_to_a_saved_explainer(
+    folder: Path, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    result = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", *option)
+    assert result.exit_code == 2
+    assert option[0] in result.output
+    assert "--explainer" in result.output
+
+
+def test_explain_needs_training_rows_or_an_explainer(folder: Path, tmp_path: Path) -> None:
+    files = ("--model", folder / "linear.skops", "--rows", folder / "rows.csv", "--out", tmp_path / "out.parquet")
+    result = _run("explain", *files)
+    assert result.exit_code == 2
+    assert "--train" in result.output
+    assert "--explainer" in result.output
+
+
+def test_a_saved_explainer_that_does_not_fit_gets_one_clear_message(folder: Path, tmp_path: Path) -> None:
+    assert _fit_command(folder, tmp_path / "explainer").exit_code == 0
+    for path, model, words in (
+        (tmp_path / "nowhere", "linear.skops", "a saved explainer must be an existing file"),
+        (folder / "train.parquet", "linear.skops", "must be a complete file written by Explainer.save"),
+        (tmp_path / "explainer", "classes.skops", "the model must have the outputs"),
+    ):
+        result = _explain_with(folder, path, tmp_path / "out.parquet", model=model)
+        assert result.exit_code == 1
+        assert _message(result).startswith("Error:")
+        assert words in _message(result)
+        assert "Traceback" not in result.output
+
+
+@pytest.mark.filterwarnings("default::condshap.CondShapWarning")
+def test_another_model_for_a_saved_explainer_is_announced(folder: Path, tmp_path: Path) -> None:
+    assert _fit_command(folder, tmp_path / "explainer").exit_code == 0
+    result = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", model="forest.skops")
+    assert result.exit_code == 0
+    assert "Warning: the model must be the one that the explainer was fitted with" in _message(result)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (("--approach", "gausian"), "Did you mean 'gaussian'?"),
+        (("--approach", "gaussian"), "needs continuous features"),
+    ],
+)
+def test_fit_refuses_as_explain_does(folder: Path, tmp_path: Path, option: tuple[str, str], words: str) -> None:
+    result = _fit_command(folder, tmp_path / "explainer", *option)
+    assert result.exit_code == 1
+    assert words in _message(result)
+    assert not (tmp_path / "explainer").exists()
+
+
+def test_fit_refuses_a_folder_as_its_output_before_any_work(folder: Path, tmp_path: Path) -> None:
+    result = _fit_command(folder, tmp_path)
+    assert result.exit_code == 1
+    assert "the output must be a file" in _message(result)
+
+
+def test_vaeac_is_the_approach_when_none_is_named() -> None:
+    for command in ("fit", "explain"):
+        assert "[default: vaeac]" in _run(command, "--help").output

@@ -58,7 +58,15 @@ def test_star_import_gives_the_exported_names():
 
 
 def test_the_contract_of_the_design_is_exported():
-    for name in ("Explainer", "explain", "compare", "available_approaches", "load_explanation", "CoalitionPlan"):
+    for name in (
+        "Explainer",
+        "explain",
+        "compare",
+        "available_approaches",
+        "load_explainer",
+        "load_explanation",
+        "CoalitionPlan",
+    ):
         assert name in cs.__all__
         assert getattr(cs, name).__doc__
 

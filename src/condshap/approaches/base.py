@@ -1,16 +1,18 @@
 """Rows, masks -> conditional samples: what every approach must offer.
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
-this folder binds ``APPROACH`` to its class, and the file's name is the approach's name.
+this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
+well, so that a fitted explainer can be saved, is in `Storable`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
@@ -101,6 +103,54 @@ class ValueRegressor(Protocol):
 Approach = ConditionalSampler | ValueRegressor
 
 
+@dataclass(frozen=True, slots=True)
+class State:
+    """All of a fitted approach, options included, as a file can hold it without pickle.
+
+    Attributes
+    ----------
+    arrays : by name; booleans, integers and floats of any shape
+    facts : whatever JSON can hold
+    """
+
+    arrays: Mapping[str, npt.NDArray[Any]]
+    facts: Mapping[str, Any]
+
+    def extended(self, arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any] | None = None) -> State:
+        """Return a state with further arrays and facts."""
+        return State({**self.arrays, **arrays}, {**self.facts, **(facts or {})})
+
+    def joined(self, other: State) -> State:
+        """Return a state with all of another one."""
+        return self.extended(other.arrays, other.facts)
+
+    def named(self, name: str) -> State:
+        """Return the same state as a part of a larger one: arrays are called ``name/...``, facts are under `name`."""
+        return State({f"{name}/{key}": array for key, array in self.arrays.items()}, {name: self.facts})
+
+    def part(self, name: str) -> State:
+        """Inverse of `named`."""
+        front = f"{name}/"
+        arrays = {key.removeprefix(front): array for key, array in self.arrays.items() if key.startswith(front)}
+        return State(arrays, self.facts[name])
+
+
+class Storable(Protocol):
+    """What an approach may offer beyond sampling or estimating, so that ``Explainer.save`` can store it.
+
+    A class that says `needs_model` gets the model in `from_state` too, as ``predict(rows) -> (n, O)``.
+    """
+
+    def to_state(self) -> State:
+        """Return everything that was given and learned; caches that can be made again need not be stored."""
+        ...
+
+    @classmethod
+    def from_state(cls, state: State) -> Storable:
+        """Make a fitted approach that gives the same numbers, bit for bit, as the one that was stored."""
+        ...
+
+
 def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     """Tell an approach that samples from one that estimates E[f(X) | x_known] directly."""
     return hasattr(approach, "sample")
@@ -115,6 +165,12 @@ def fit_approach(
         return approach.fit(X, schema, plan=plan, seed=seed, **model)
     predictions = predict(X.copy())  # a model may write into its rows
     return approach.fit(X, predictions, schema, plan=plan, seed=seed, **model)
+
+
+def restore_approach(kind: Any, state: State, *, predict: Callable[[Rows], Outputs]) -> Any:
+    """Make a fitted approach of class `kind` from its state; one that says `needs_model` gets the model too."""
+    model = {"predict": predict} if getattr(kind, "needs_model", False) else {}
+    return kind.from_state(state, **model)
 
 
 ALL_KINDS = frozenset(Kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import ClassVar, TypeAlias
 
@@ -12,9 +12,11 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from condshap.approaches.base import State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.schema import FeatureSchema, Kind
+from condshap.stored_values import restored_options, stored_options
 from condshap.tables import to_pandas
 from condshap.types import Floats, Indices, Masks, Outputs, Rows, Table, Values
 
@@ -95,6 +97,18 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
                 sums[:, unseen, 0] += self.epsilon
                 sums[:, unseen, 1:] += self.epsilon * _predict(self.predict_, rows[unseen])
         return np.asarray(sums[..., 1:] / sums[..., :1])
+
+    def to_state(self) -> State:
+        """Store the cells, their weights and the model's outputs for them."""
+        return stored_options(self).extended({f.name: getattr(self.table_, f.name) for f in fields(_CellTable)})
+
+    @classmethod
+    def from_state(cls, state: State, *, predict: Predict) -> Categorical:
+        """Inverse of `to_state`."""
+        approach = cls(**restored_options(state))
+        approach.table_ = _CellTable(**{f.name: state.arrays[f.name] for f in fields(_CellTable)})
+        approach.predict_ = predict
+        return approach
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import fields
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows
-from condshap.approaches.gaussian import fit_normal
+from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
+from condshap.approaches.gaussian import fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Masks, RowKeys, Rows
+
+_MARGINS: dict[str, type[EmpiricalMargin] | type[KernelMargin]] = {"empirical": EmpiricalMargin, "kde": KernelMargin}
 
 
 class Copula(BaseEstimator):  # type: ignore[misc]
@@ -46,9 +51,8 @@ class Copula(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Copula:
         """Learn every column's margin and the correlation of the normal scores from training rows (N, M)."""
-        check_choice("margins", self.margins, ("empirical", "kde"))
-        margin = EmpiricalMargin if self.margins == "empirical" else KernelMargin
-        self.margins_ = [margin.learn(column) for column in X.T]
+        check_choice("margins", self.margins, tuple(_MARGINS))
+        self.margins_ = [_MARGINS[self.margins].learn(column) for column in X.T]
         correlation = fit_normal(self._scores(X), self.name, covariance=self.covariance).correlation
         varies = (X.min(axis=0) < X.max(axis=0)).astype(np.float64)
         self.model_ = NormalModel(np.zeros(X.shape[1]), varies, correlation)
@@ -62,6 +66,25 @@ class Copula(BaseEstimator):  # type: ignore[misc]
             rows[known, :, :, j] = X[:, j, None]
             rows[~known, :, :, j] = margin.from_scores(rows[~known, :, :, j])
         return DrawnRows(rows, error_factor=None)
+
+    def to_state(self) -> State:
+        """Store the margin of every column and the correlation of the normal scores."""
+        arrays: dict[str, npt.NDArray[Any]] = store_normal(self.model_)
+        for j, margin in enumerate(self.margins_):
+            arrays |= {f"margins/{j}/{field.name}": getattr(margin, field.name) for field in fields(margin)}
+        return stored_options(self).extended(arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Copula:
+        """Inverse of `to_state`."""
+        approach = cls(**restored_options(state))
+        approach.model_ = restore_normal(state.arrays)
+        kind = _MARGINS[approach.margins]
+        approach.margins_ = [
+            kind(**{field.name: state.arrays[f"margins/{j}/{field.name}"] for field in fields(kind)})
+            for j in range(len(approach.model_.mean))
+        ]
+        return approach
 
     def _scores(self, X: Rows) -> Rows:
         return np.column_stack([margin.to_scores(X[:, j]) for j, margin in enumerate(self.margins_)])

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors
+from condshap.approaches.base import ALL_KINDS, Donors, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import stream_words
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
 
@@ -52,14 +53,26 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Ctree:
         """Sort the training rows (N, M) once for all trees."""
+        return self._prepare(X, [len(feature.levels or ()) for feature in schema.features])
+
+    def _prepare(self, X: Rows, n_levels: list[int]) -> Ctree:
+        """Sort rows (N, M) whose features have `n_levels` (M,) levels, 0 for numbers."""
         from condshap.ctree import TrainingTable
 
-        self.controls_ = [self._controls(size, len(schema)) for size in range(1, len(schema))]
-        n_levels = [len(feature.levels or ()) for feature in schema.features]
+        self.controls_ = [self._controls(size, len(n_levels)) for size in range(1, len(n_levels))]
         self.table_ = TrainingTable.build(X, n_levels)
         self.rows_ = X
         self.trees_: dict[bytes, Any] = {}
         return self
+
+    def to_state(self) -> State:
+        """Store the training rows: from them the same trees are grown again, when they are needed."""
+        return stored_options(self).extended({"rows": self.rows_}, {"n_levels": self.table_.n_levels.tolist()})
+
+    @classmethod
+    def from_state(cls, state: State) -> Ctree:
+        """Inverse of `to_state`."""
+        return cls(**restored_options(state))._prepare(state.arrays["rows"], state.facts["n_levels"])
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Donors:
         """Find the leaf of every row in every coalition's tree, and its donors."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, Donors
-from condshap.approaches.gaussian import fit_normal, given_normal
+from condshap.approaches.base import CONTINUOUS_ONLY, Donors, State
+from condshap.approaches.gaussian import fit_normal, given_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.aicc import best_bandwidths
@@ -17,6 +17,7 @@ from condshap.numerics.kernels import nearest_donors, squared_distances
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
 
 _BANDWIDTHS = ("fixed", "aicc", "aicc_by_size")
@@ -97,6 +98,21 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
                 indices[some], weights[some] = chosen, weight
                 start += len(chosen)
         return Donors(indices, self.rows_, weights, error_factor=0.0, may_repeat=False)
+
+    def to_state(self) -> State:
+        """Store the training rows, their covariance and the coalitions; bandwidths found so far are found again."""
+        arrays = {"rows": self.rows_, "masks": self.masks_, **store_normal(self.model_)}
+        return stored_options(self).extended(arrays)
+
+    @classmethod
+    def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Empirical:
+        """Inverse of `to_state`."""
+        approach = cls(**restored_options(state))
+        approach.model_ = restore_normal(state.arrays)
+        approach.rows_, approach.masks_ = state.arrays["rows"], state.arrays["masks"]
+        approach.predict_ = predict if approach.needs_model else None
+        approach.pooled_ = {}
+        return approach
 
     def _donors(self, X: Rows, mask: Masks, n_samples: int) -> list[tuple[Indices, Floats]]:
         """Donors and weights of a coalition (M,), in chunks of rows: distances to all training rows are many numbers."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows
+from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.gaussian import NormalModel, correlation_of, draw_conditional, floor_eigenvalues
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
 
 
@@ -57,6 +60,27 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
         rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
         return DrawnRows(rows, error_factor=None)
+
+    def to_state(self) -> State:
+        """Store mean, scale and correlation."""
+        return stored_options(self).extended(store_normal(self.model_))
+
+    @classmethod
+    def from_state(cls, state: State) -> Gaussian:
+        """Inverse of `to_state`."""
+        approach = cls(**restored_options(state))
+        approach.model_ = restore_normal(state.arrays)
+        return approach
+
+
+def store_normal(model: NormalModel) -> dict[str, npt.NDArray[Any]]:
+    """Arrays of a normal distribution, by name."""
+    return {f"normal/{field.name}": getattr(model, field.name) for field in fields(model)}
+
+
+def restore_normal(arrays: Mapping[str, npt.NDArray[Any]]) -> NormalModel:
+    """Inverse of `store_normal`."""
+    return NormalModel(**{field.name: arrays[f"normal/{field.name}"] for field in fields(NormalModel)})
 
 
 def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalModel:

@@ -7,11 +7,12 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors
+from condshap.approaches.base import ALL_KINDS, Donors, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, stream_words
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Masks, RowKeys, Rows
 
 
@@ -47,6 +48,17 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         words = stream_words(seed, self.name, masks, keys)
         indices = random_subsets(words, n_samples, n_train, derive_seed(seed, self.name))
         return Donors(indices, self.rows_, error_factor=1 - n_samples / n_train, may_repeat=False)
+
+    def to_state(self) -> State:
+        """Store the training rows."""
+        return stored_options(self).extended({"rows": self.rows_})
+
+    @classmethod
+    def from_state(cls, state: State) -> Independence:
+        """Inverse of `to_state`."""
+        approach = cls(**restored_options(state))
+        approach.rows_ = state.arrays["rows"]
+        return approach
 
 
 APPROACH = Independence

@@ -10,11 +10,12 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from condshap.approaches.base import ALL_KINDS
+from condshap.approaches.base import ALL_KINDS, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.threads import single_threaded_blas
 from condshap.regression import Design, FittedRegressor, check_regressors, encode, fit_best, level_counts
 from condshap.schema import FeatureSchema, Kind
+from condshap.stored_values import restored_options, stored_options
 from condshap.types import Indices, Masks, Outputs, Rows, Values
 
 
@@ -45,15 +46,30 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
         self, X: Rows, predictions: Outputs, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int
     ) -> RegressionSeparate:
         """Keep the training rows (N, M) and the model's predictions for them (N, O)."""
+        return self._prepare(X, predictions, level_counts(schema), seed)
+
+    def _prepare(self, X: Rows, predictions: Outputs, n_levels: tuple[int, ...], seed: int) -> RegressionSeparate:
         # scikit-learn's least squares drops directions of small scale, so features get the same scale first
         default = make_pipeline(StandardScaler(), LinearRegression())
         self.candidates_ = check_regressors(self.regressor, default)
         self.rows_ = X
         self.predictions_ = predictions
-        self.n_levels_ = level_counts(schema)
+        self.n_levels_ = n_levels
         self.seed_ = seed
         self.fits_: dict[bytes, FittedRegressor] = {}
         return self
+
+    def to_state(self) -> State:
+        """Store the training rows and predictions: from them the same regressions are fitted again, when needed."""
+        arrays = {"rows": self.rows_, "predictions": self.predictions_}
+        return stored_options(self).extended(arrays, {"n_levels": self.n_levels_, "seed": int(self.seed_)})
+
+    @classmethod
+    def from_state(cls, state: State) -> RegressionSeparate:
+        """Inverse of `to_state`."""
+        arrays, facts = state.arrays, state.facts
+        approach = cls(**restored_options(state))
+        return approach._prepare(arrays["rows"], arrays["predictions"], tuple(facts["n_levels"]), facts["seed"])
 
     def estimate(self, X: Rows, masks: Masks) -> Values:
         """Predict from the known columns of rows (R, M), one regression per coalition of `masks` (C, M); (C, R, O)."""

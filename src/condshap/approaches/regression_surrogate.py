@@ -8,13 +8,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from condshap.approaches.base import ALL_KINDS
+from condshap.approaches.base import ALL_KINDS, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.subsets import random_subsets
 from condshap.options import check_integer
 from condshap.regression import (
     Design,
+    FittedRegressor,
     check_regressors,
     code_limit,
     design_width,
@@ -26,6 +27,7 @@ from condshap.regression import (
 )
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, hash_words
+from condshap.stored_values import pack_estimator, restored_options, stored_options, unpack_estimator
 from condshap.types import Indices, Masks, Outputs, Rows, Values
 
 _MAX_ROWS = 2**21
@@ -94,6 +96,26 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
             design = self._design(X[row], masks[coalition], self.fitted_.code_limit)
             values[start : start + at_once] = self.fitted_.predict(design)
         return values.reshape(len(masks), len(X), -1)
+
+    def to_state(self) -> State:
+        """Store the fitted regressor; nothing is fitted again."""
+        fitted = self.fitted_
+        packed = pack_estimator(fitted.models, f"the regressor of approach '{self.name}'")
+        facts = {
+            "code_limit": fitted.code_limit, "n_outputs": fitted.n_outputs, "n_levels": self.n_levels_,
+            "n_copies": self.n_copies_,
+        }  # fmt: skip
+        return stored_options(self).extended({"models": packed}, facts)
+
+    @classmethod
+    def from_state(cls, state: State) -> RegressionSurrogate:
+        """Inverse of `to_state`."""
+        facts = state.facts
+        models = unpack_estimator(state.arrays["models"], f"the regressor of approach '{cls.name}'")
+        approach = cls(**restored_options(state))
+        approach.n_levels_, approach.n_copies_ = tuple(facts["n_levels"]), facts["n_copies"]
+        approach.fitted_ = FittedRegressor(models, facts["code_limit"], facts["n_outputs"])
+        return approach
 
     def _design(self, X: Rows, known: Masks, limit: int) -> Design:
         return encode(hide_unknown(X, known, self.n_levels_), masked_levels(self.n_levels_), limit)

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, DrawnRows
+from condshap.approaches.base import ALL_KINDS, DrawnRows, State
 from condshap.coalitions import CoalitionPlan
+from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
-from condshap.types import Masks, RowKeys, Rows
-
-if TYPE_CHECKING:
-    from condshap.vaeac import VAEACConfig
+from condshap.stored_values import restore_values, restored_options, store_values, stored_options
+from condshap.types import Masks, Outputs, RowKeys, Rows
+from condshap.vaeac.options import VAEACOptions
 
 _PAPER_SAMPLES = 250
 
 
-class VAEAC(BaseEstimator):  # type: ignore[misc]
+class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
-    Rows may have missing values, in training and when they are explained. Known features that are missing stay missing, so
-    the model must accept them; unknown ones are always drawn.
+    Rows may have missing values, in training and when they are explained. Unknown features are always drawn. Known ones that
+    are missing stay missing for a model that accepts gaps, and are drawn for one that does not.
 
     Parameters
     ----------
-    config : choices about networks, training and sampling, see `condshap.vaeac.VAEACConfig`; by default from the data
-    device : "cpu", "cuda" or "auto"
+    depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
+    device : "cpu", "cuda" or "auto", which is the accelerator where there is one
+    shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
+        learned on held-out rows, see `condshap.vaeac.trust`
+    fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps
+
+    Attributes
+    ----------
+    networks_ : the trained networks
+    trust_ : share of the distribution that depends on what is known; the rest is the networks' marginal one
+    fills_missing_ : bool
+        Whether known features that are missing are drawn.
 
     Notes
     -----
@@ -38,42 +49,158 @@ class VAEAC(BaseEstimator):  # type: ignore[misc]
     name: ClassVar[str] = "vaeac"
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
-    needs_model: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
 
-    def __init__(self, config: VAEACConfig | None = None, device: str = "cpu") -> None:
-        self.config = config
-        self.device = device
+    def __init__(
+        self,
+        *,
+        depth: int = 3,
+        width: int | None = None,
+        latent: int | None = None,
+        scales: Sequence[str] | None = None,
+        n_restarts: int = 1,
+        restart_epochs: int = 5,
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        schedule: str = "constant",
+        validation_share: float = 0.25,
+        max_validation: int | None = 2500,
+        validate_every: int = 2,
+        n_importance: int = 10,
+        patience: int | None = 40,
+        ema: float | None = 0.99,
+        zero_init: bool = True,
+        masking: str = "coalitions",
+        size_probabilities: Sequence[float] | None = None,
+        mask_floor: float = 0.05,
+        missing_flags: bool = True,
+        artificial_missing: float = 0.1,
+        respect_support: bool = True,
+        sigma_mu: float = 1e4,
+        sigma_sigma: float = 1e4,
+        latent_floor: float = 1e-3,
+        scale_floor: float = 1e-3,
+        draws: str = "nets",
+        refit: bool = False,
+        device: str = "auto",
+        shrink: bool = True,
+        fill_missing: bool | str = "auto",
+    ) -> None:
+        super().__init__(
+            depth=depth, width=width, latent=latent, scales=scales, n_restarts=n_restarts,
+            restart_epochs=restart_epochs, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
+            schedule=schedule, validation_share=validation_share, max_validation=max_validation,
+            validate_every=validate_every,
+            n_importance=n_importance, patience=patience, ema=ema, zero_init=zero_init, masking=masking,
+            size_probabilities=size_probabilities, mask_floor=mask_floor, missing_flags=missing_flags,
+            artificial_missing=artificial_missing, respect_support=respect_support, sigma_mu=sigma_mu,
+            sigma_sigma=sigma_sigma, latent_floor=latent_floor, scale_floor=scale_floor, draws=draws, refit=refit,
+            device=device,
+        )  # fmt: skip
+        self.shrink = shrink
+        self.fill_missing = fill_missing
 
     @classmethod
-    def paper(cls, *, device: str = "cpu", **overrides: Any) -> VAEAC:
-        """Return the paper's method: one network, plain draws, 250 samples; single settings may be changed."""
-        from condshap.vaeac import VAEACConfig
-
-        return cls(VAEACConfig.paper(**overrides), device)
+    def paper(cls, **overrides: Any) -> Self:
+        """Return the paper's method: one network, plain draws, 250 samples, no shrinkage; single options may be changed."""
+        return super().paper(**{"shrink": False, **overrides})
 
     @property
     def default_samples(self) -> int | None:
         """As in the paper where draws are plain; by coalition size where they are quasi-Monte Carlo."""
-        return _PAPER_SAMPLES if self.config is not None and self.config.draws == "plain" else None
+        return _PAPER_SAMPLES if self.draws == "plain" else None
 
-    def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> VAEAC:
-        """Train the networks on rows (N, M)."""
-        from condshap import vaeac
+    def fit(
+        self,
+        X: Rows,
+        schema: FeatureSchema,
+        *,
+        plan: CoalitionPlan,
+        seed: int,
+        predict: Callable[[Rows], Outputs] | None = None,
+    ) -> VAEAC:
+        """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
+        from condshap.vaeac.model import Networks
+        from condshap.vaeac.trust import learn_trust
 
+        fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
+        networks = Networks(self.config, device=self.device)
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         asks_for_all = len(plan.masks) == 2 ** len(schema)
         coalitions, probabilities = (None, None) if asks_for_all else plan.mask_distribution()
-        networks = vaeac.Networks(self.config, device=self.device)
         self.networks_ = networks.fit(X, n_levels, coalitions=coalitions, probabilities=probabilities, seed=seed)
+        self.trust_ = learn_trust(self.networks_, X, *plan.mask_distribution(), seed=seed) if self.shrink else 1.0
+        self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
-        """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out."""
-        rows = self.networks_.sample(X, masks, n_samples, keys=keys, seed=seed)
-        shares = self.networks_.weights(n_samples)
-        weights = None if np.ptp(shares) == 0 else np.broadcast_to(shares, rows.shape[:3])
+        """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out.
+
+        A share 1 - `trust_` of the distribution is what the networks draw when they are told nothing.
+        """
+        n_blind = _n_blind(self.trust_, n_samples)
+        shares = {False: (n_samples - n_blind, self.trust_), True: (n_blind, 1 - self.trust_)}
+        rows, weights = [], []
+        for blind, (n, share) in shares.items():
+            if n:
+                drawn = self.networks_.sample(
+                    X, masks, n, keys=keys, seed=seed, fill_missing=self.fills_missing_, blind=blind
+                )
+                rows.append(drawn)
+                weights.append(self.networks_.weights(n) * share)
+        joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=2)
+        each = np.concatenate(weights)
+        every = None if np.ptp(each) == 0 else np.broadcast_to(each, joined.shape[:3])
         is_plain = self.networks_.config.draws == "plain"
-        return DrawnRows(rows, weights, error_factor=1.0 if is_plain else None)
+        return DrawnRows(joined, every, error_factor=1.0 if is_plain else None)
+
+    def to_state(self) -> State:
+        """Store the networks, and whatever else was learned."""
+        arrays, about = self.networks_.to_state()
+        networks = State(arrays, {"about": about}).named("networks")
+        others = {name: value for name, value in vars(self).items() if name.endswith("_") and name != "networks_"}
+        learned = store_values(others, f"approach '{self.name}'").named("learned")
+        return stored_options(self).joined(networks).joined(learned)
+
+    @classmethod
+    def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Self:  # noqa: ARG003
+        """Inverse of `to_state`."""
+        from condshap.vaeac.model import Networks
+
+        approach, stored = cls(**restored_options(state)), state.part("networks")
+        approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)
+        for name, value in restore_values(state.part("learned")).items():
+            setattr(approach, name, value)
+        return approach
+
+
+def _n_blind(trust: float, n_samples: int) -> int:
+    """How many of K samples are drawn without a look at what is known: 1 - trust of them, at least one if it has any.
+
+    >>> _n_blind(0.9, 16), _n_blind(1.0, 16), _n_blind(0.0, 16), _n_blind(0.5, 1)
+    (2, 0, 16, 0)
+    """
+    if trust in (0.0, 1.0):
+        return 0 if trust else n_samples
+    return int(np.clip(round((1 - trust) * n_samples), min(1, n_samples - 1), n_samples - 1))
+
+
+def _accepts_gaps(predict: Callable[[Rows], Outputs], X: Rows) -> bool:
+    """Try the model on one row per feature with that feature missing.
+
+    Where training rows (N, M) have gaps, only the features that have some there are tried: gaps elsewhere are not expected.
+    """
+    gaps = np.isnan(X)
+    tried = np.flatnonzero(gaps.any(axis=0)) if gaps.any() else np.arange(X.shape[1])
+    rows = np.repeat(X[[int(gaps.sum(axis=1).argmin())]], len(tried), axis=0)
+    rows[np.arange(len(tried)), tried] = np.nan
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return bool(np.isfinite(predict(rows)).all())
+    except Exception:  # whatever a model does with what it cannot read
+        return False
 
 
 APPROACH = VAEAC

@@ -16,6 +16,8 @@ from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
 
+_SHORT = 1e-6  # how far from an end that no training row holds draws stay, as a share of the way to the nearest one
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
@@ -25,7 +27,7 @@ class Columns:
     ----------
     scales : by name, those that members use
     floors : by scale name, (Mc,) least standard deviations of Gaussian heads
-    support : (2, Mc) least and largest values
+    support : (2, Mc) least and largest values that may be drawn, -inf and inf where there is no end
     whole : (Mc,) columns that hold whole numbers only
     """
 
@@ -48,13 +50,15 @@ class Columns:
             for name, scale in scales.items()
         }
         whole = np.all(np.isnan(numbers) | (numbers == np.rint(numbers)), axis=0)
-        bounds = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)])
+        ends = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)]) if numbers.size else numbers[:2]
         if support is not None:
-            bounds = _numbers(_check_support(support, layout.n_features), layout)
-        bounds = np.stack(
-            [np.where(whole, np.ceil(bounds[0]), bounds[0]), np.where(whole, np.floor(bounds[1]), bounds[1])]
-        )
-        return cls(layout, scales, floors, bounds, whole)
+            ends = _declared_ends(_check_support(support, X, layout), ends, whole)
+        return cls(layout, scales, floors, ends, whole)
+
+    def truncation(self) -> Floats:
+        """Ends (2, Mc) between which heads draw: half a step further out for whole numbers, which are rounded."""
+        reach = np.where(self.whole & (self.support[0] < self.support[1]), 0.5, 0.0)
+        return np.stack([self.support[0] - reach, self.support[1] + reach])
 
     def check(self, X: Rows) -> Rows:
         """Refuse rows (n, M) that do not fit."""
@@ -82,8 +86,29 @@ def _numbers(X: Rows, layout: Layout) -> Rows:
     return X[:, list(layout.order)[: layout.n_continuous]]
 
 
-def _check_support(support: Floats, n_features: int) -> Floats:
+def _check_support(support: Floats, X: Rows, layout: Layout) -> Floats:
+    """Ends of the continuous columns (2, Mc), once they are known to hold all training rows (N, M)."""
     bounds = np.asarray(support, dtype=np.float64)
-    if bounds.shape != (2, n_features) or not (bounds[0] <= bounds[1]).all():
-        raise OptionError(f"support must have shape (2, {n_features}), least values first, got shape {bounds.shape}.")
-    return bounds
+    if bounds.shape != (2, layout.n_features):
+        raise OptionError(f"support must have shape (2, {layout.n_features}), least values first, got {bounds.shape}.")
+    numbers = np.array(layout.n_levels) == 0
+    outside = numbers & ~((np.isnan(X) | ((bounds[0] <= X) & (bounds[1] >= X))).all(axis=0))
+    if outside.any():
+        raise OptionError(
+            f"support must hold all training rows, least values first, but rows lie outside in columns "
+            f"{np.flatnonzero(outside).tolist()[:5]}. Declare a wider support there, -inf or inf for no end."
+        )
+    return _numbers(bounds, layout)
+
+
+def _declared_ends(declared: Floats, seen: Floats, whole: Bools) -> Floats:
+    """Least and largest values to be drawn, (2, Mc).
+
+    Whole numbers up to the ends. Otherwise an end that no training row holds is not drawn either, so that a column
+    declared as (0, inf) stays positive: draws stop short of it, at 1e-6 of the way to the nearest training value.
+    """
+    with np.errstate(invalid="ignore"):
+        short = np.where(np.isfinite(declared), declared + _SHORT * (seen - declared), declared)
+        inner = np.where((short == declared) & (seen != declared), np.nextafter(declared, seen), short)
+    rounded = np.stack([np.ceil(declared[0]), np.floor(declared[1])])
+    return np.where(whole, rounded, np.where(np.isfinite(declared), inner, declared))

@@ -11,6 +11,7 @@ from condshap.exceptions import OptionError
 SCALES = ("standard", "normal_scores")
 MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
+SCHEDULES = ("constant", "cosine", "plateau")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,8 @@ class VAEACConfig:
     n_restarts, restart_epochs : initialisations per member, and for how many epochs they compete by training VLB
     epochs : at most this many in all, restarts included
     batch_size, learning_rate : of Adam
+    schedule : of the learning rate: "constant", "cosine" (to 0 over the epochs) or "plateau" (halved for a member whose
+        smoothed IWAE has stalled)
     validation_share, max_validation : share of the rows that a member holds out, and at most this many
     validate_every, n_importance : epochs between two validations; V, draws of the IWAE
     patience : epochs without a better smoothed IWAE before training ends, or None
@@ -50,6 +53,7 @@ class VAEACConfig:
     epochs: int | None = None
     batch_size: int | None = None
     learning_rate: float | None = None
+    schedule: str = "constant"
     validation_share: float = 0.25
     max_validation: int | None = 2500
     validate_every: int = 2
@@ -149,6 +153,7 @@ def _check(config: VAEACConfig) -> None:
     if config.validation_share == 0:
         raise OptionError("validation_share must be positive: the best weights are chosen on held-out rows.")
     choices = [("masking", config.masking, MASKINGS), ("draws", config.draws, DRAWS)]
+    choices += [("schedule", config.schedule, SCHEDULES)]
     choices += [("scales", scale, SCALES) for scale in config.scales or ()]
     for name, value, allowed in choices:
         if value not in allowed:

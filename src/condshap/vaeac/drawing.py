@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
 
@@ -11,9 +12,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from condshap.types import Floats
+from condshap.vaeac.columns import Columns
 from condshap.vaeac.encoding import Bools, Layout, ScoreScale, StandardScale
 
 _REACH, _CELLS = 5.0, 2048  # score tables go from -5 to 5
+_LEVEL_NUMBERS = 2**24  # probabilities of levels at once
 
 
 class Unscale(Protocol):
@@ -55,9 +58,36 @@ class FromScores:
         flat.mul_(place).add_(torch.gather(self.start, 1, cell))
 
 
-def make_unscale(scale: StandardScale | ScoreScale, device: torch.device) -> Unscale:
-    """Inverse of a scale."""
-    return FromStandard(scale, device) if isinstance(scale, StandardScale) else FromScores(scale, device)
+@dataclass(frozen=True, slots=True, eq=False)
+class Margins:
+    """How one member's Gaussian heads become values.
+
+    Attributes
+    ----------
+    floors : (Mc, 1, 1) least standard deviations
+    unscale : inverse of the member's scale
+    limits : (2, Mc, 1, 1) float32 ends of the support on the member's scale, or None: heads are not truncated
+    """
+
+    floors: Tensor
+    unscale: Unscale
+    limits: Tensor | None
+
+
+def make_margins(columns: Columns, name: str, *, truncate: bool, device: torch.device) -> Margins:
+    """Margins of a member on the scale `name`.
+
+    Normal scores need no truncation: their table stays inside the training range.
+    """
+    scale, limits = columns.scales[name], None
+    if isinstance(scale, StandardScale):
+        ends = columns.truncation()
+        if truncate and np.isfinite(ends).any():
+            limits = torch.from_numpy(scale.place(ends)).float().to(device)[:, :, None, None]
+        unscale: Unscale = FromStandard(scale, device)
+    else:
+        unscale = FromScores(scale, device)
+    return Margins(columns.floors_of([name], device)[0][:, None, None], unscale, limits)
 
 
 class Heads:
@@ -65,50 +95,99 @@ class Heads:
 
     Parameters
     ----------
-    support : (2, Mc) least and largest values, or None to let draws go anywhere
-    whole : (Mc,) columns of whole numbers, used with a support only
+    ends : (2, Mc) least and largest values, or None to let draws go anywhere
+    whole : (Mc,) columns of whole numbers, used with ends only
     """
 
-    def __init__(self, layout: Layout, support: Floats | None, whole: Bools, device: torch.device) -> None:
+    def __init__(self, layout: Layout, ends: Floats | None, whole: Bools, device: torch.device) -> None:
         self.layout = layout
-        self.support = None if support is None else torch.from_numpy(support).to(device)[:, :, None, None]
-        self.whole = [] if support is None else np.flatnonzero(whole).tolist()
+        self.ends = None if ends is None else torch.from_numpy(ends).to(device)[:, :, None, None]
+        self.whole = [] if ends is None else np.flatnonzero(whole).tolist()
 
-    def draw(self, outputs: Tensor, noise: Tensor, floors: Tensor, unscale: Unscale, out: Tensor) -> None:
+    def draw(self, outputs: Tensor, noise: Tensor, margins: Margins, out: Tensor) -> None:
         """Write draws into `out`.
 
         Parameters
         ----------
         outputs : (D2, K, P) float32, changed in place
         noise : (M, K, P) standard normals, changed in place
-        floors : (Mc, 1, 1)
         out : (M, K, P) float64
         """
         Mc = self.layout.n_continuous
         if Mc:
-            scale = torch.maximum(softplus(outputs[Mc : 2 * Mc]), floors)
-            unscale(scale.mul_(noise[:Mc]).add_(outputs[:Mc]), out[:Mc])
+            scaled = draw_gaussian(outputs[:Mc], outputs[Mc : 2 * Mc], noise[:Mc], margins.floors, margins.limits)
+            margins.unscale(scaled, out[:Mc])
             self._keep_inside(out[:Mc])
         if self.layout.groups:
             uniform = noise[Mc:].mul_(sqrt(0.5)).erf_().add_(1).mul_(0.5)
             self._draw_levels(outputs[2 * Mc :], uniform, out[Mc:])
 
     def _keep_inside(self, values: Tensor) -> None:
-        """Replace values outside the support by the nearest inside, and round whole-numbered columns."""
-        if self.support is None:
+        """Round whole-numbered columns, and replace what is still outside the support by the nearest value inside."""
+        if self.ends is None:
             return
-        torch.maximum(values, self.support[0], out=values)
-        torch.minimum(values, self.support[1], out=values)
         for j in self.whole:
             values[j].round_()
+        torch.maximum(values, self.ends[0], out=values)
+        torch.minimum(values, self.ends[1], out=values)
 
     def _draw_levels(self, logits: Tensor, uniform: Tensor, out: Tensor) -> None:
         """Levels by inverting their cumulative probabilities at uniform numbers (M - Mc, K, P)."""
         Mc = self.layout.n_continuous
         for group in self.layout.groups:
             own = slice(group.first - Mc, group.first - Mc + group.n)
-            shares = (
-                logits[group.columns].view(group.n, group.n_levels, *logits.shape[1:]).softmax(dim=1).cumsum_(dim=1)
-            )
-            codes = (shares <= uniform[own].unsqueeze(1)).sum(dim=1)
-            out[own] = codes.clamp_(max=group.n_levels - 1)
+            blocks = logits[group.columns].view(group.n, group.n_levels, *logits.shape[1:])
+            at_once = max(1, _LEVEL_NUMBERS // blocks[0].numel())
+            parts = zip(*(torch.split(part, at_once) for part in (blocks, uniform[own], out[own])), strict=True)
+            for some, numbers, found in parts:
+                shares = some.softmax(dim=1).cumsum_(dim=1)
+                found.copy_((shares <= numbers.unsqueeze(1)).sum(dim=1).clamp_(max=group.n_levels - 1))
+
+
+def draw_gaussian(mean: Tensor, raw: Tensor, noise: Tensor, floors: Tensor, limits: Tensor | None) -> Tensor:
+    """Draw N(mean, max(softplus(raw), floor)^2) at standard normal numbers, truncated to `limits` (2, Mc, 1, 1).
+
+    All are (Mc, K, P) float32; `raw` is changed in place. A draw inside the limits stays; one outside is replaced by a draw
+    from the truncated normal, see `redraw_inside`.
+    """
+    scale = torch.maximum(softplus(raw), floors)
+    if limits is None:
+        return scale.mul_(noise).add_(mean)
+    drawn = torch.addcmul(mean, scale, noise)
+    torch.minimum(torch.maximum(drawn, limits[0], out=raw), limits[1], out=raw)
+    if drawn.device.type != "cpu":  # an accelerator computes all rather than wait for how many there are
+        inside = redraw_inside(noise, (limits[0] - mean) / scale, (limits[1] - mean) / scale)
+        return torch.where(raw == drawn, drawn, inside.mul_(scale).add_(mean))
+    outside = torch.from_numpy(np.flatnonzero(raw.numpy() != drawn.numpy()))
+    if len(outside):
+        feature = torch.div(outside, drawn[0].numel(), rounding_mode="floor")
+        low, high = limits.view(2, -1).index_select(1, feature)
+        centre, width, number = (part.reshape(-1).index_select(0, outside) for part in (mean, scale, noise))
+        inside = redraw_inside(number, (low - centre) / width, (high - centre) / width)
+        drawn.view(-1).index_copy_(0, outside, inside.mul_(width).add_(centre))
+    return drawn
+
+
+def redraw_inside(number: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Standard normals outside [low, high], any shape -> draws of the normal truncated to it, from the same numbers.
+
+    Given that a number is below `low`, its share Phi(number) / Phi(low) is uniform, whatever happened otherwise; above
+    `high` likewise. The truncated distribution function is inverted at that share. Together with the numbers that were
+    inside to begin with, the result has exactly the truncated distribution.
+    """
+    above = number > high
+    share = torch.where(above, phi(-number) / phi(-high), phi(number) / phi(low))
+    share = torch.where(above, 1 - share, share)
+    flip = low > 0  # then the upper tail is the one that floats resolve
+    first, last = torch.where(flip, -high, low), torch.where(flip, -low, high)
+    start = phi(first)
+    level = start + torch.where(flip, 1 - share, share) * (phi(last) - start)
+    found = torch.erfinv(level.mul_(2).sub_(1)).mul_(sqrt(2))
+    found = torch.where(flip, -found, found)
+    nearest = torch.where(above, high, low)
+    return torch.where(found.isfinite(), found, nearest).clamp_(low, high)
+
+
+def phi(x: Tensor) -> Tensor:
+    """Distribution function of the standard normal, precise in the lower tail."""
+    return torch.erfc(x * -sqrt(0.5)).mul_(0.5)

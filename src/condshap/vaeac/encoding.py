@@ -137,6 +137,12 @@ class StandardScale:
         """Columns (n, Mc) -> z-scores."""
         return np.clip((X - self.mean) / np.where(self.sd > 0, self.sd, 1.0), self.limits[0], self.limits[1])
 
+    def place(self, ends: Floats) -> Floats:
+        """Ends of a support (2, Mc) as z-scores; a constant column, which cannot leave it, has none."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            placed = (ends - self.mean) / np.where(self.sd > 0, self.sd, 1.0)
+        return np.where(self.sd > 0, placed, np.array([[-np.inf], [np.inf]]))
+
     def log_slopes(self, X: Rows) -> Floats:
         """Logarithm of d scaled / d value at columns (n, Mc): turns densities of z-scores into those of values."""
         return np.zeros(X.shape) - np.log(np.where(self.sd > 0, self.sd, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import torch
 from condshap.exceptions import NotFittedError, OptionError, SchemaError
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.drawing import Heads, make_unscale
+from condshap.vaeac.drawing import Heads, make_margins
 from condshap.vaeac.encoding import check_rows
-from condshap.vaeac.masks import MaskScheme, make_scheme
 from condshap.vaeac.networks import Parameters
 from condshap.vaeac.sampling import Ensemble, log_likelihood, member_shares, sample
 from condshap.vaeac.state import Fitted, network_shape, restore, store
@@ -75,42 +76,80 @@ class Networks:
         n_levels : (M,) number of levels, 0 for continuous features
         coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see `masks`
         membership : (M,) group of each feature, 0, 1, ...: features of a group are masked together
-        support : (2, M) least and largest value of each feature; by default the training rows'
+        support : (2, M) least and largest value of each feature, which no draw leaves; -inf and inf where there is no end.
+            By default those of the training rows. An end that no training row holds is not drawn, so (0, inf) is positive
         progress : called after every epoch with (epoch, epochs, VLB, IWAE)
         """
         counts = np.asarray(n_levels, dtype=np.intp)
         X = check_rows(X, counts, training=True)
         config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((counts == 0).any()))
         columns = Columns.learn(X, counts, config, support)
-        scheme = make_scheme(
-            config.masking, X.shape[1], known=coalitions, probabilities=probabilities, floor=config.mask_floor,
-            size_probabilities=config.size_probabilities, membership=membership, order=columns.layout.order,
-        )  # fmt: skip
+        masks = MaskQuery.of(coalitions, probabilities, membership)
         with single_threaded_torch():
-            trained = self._train(X, columns, config, scheme, seed, progress)
-        members = tuple(config.scales or ())
-        kept = tuple(members[m] for m in trained.members)
-        self.fitted_ = Fitted(config, columns, trained.parameters.shape, kept, _numpy_weights(trained), trained.history)
-        self.held_out_ = trained.held_out
-        return self
+            trainer = self._trainer(X, columns, config, masks, derive_seed(seed, "vaeac training"), progress)
+            trained = trainer.fit()
+            if config.refit:
+                trained = refit(trainer, trained)
+        return self._learned(trained, config, columns, masks)
 
-    def _train(
-        self, X: Rows, columns: Columns, config: VAEACConfig, scheme: MaskScheme, seed: int, progress: Progress | None
-    ) -> Trained:
+    def continue_training(self, X: Rows, epochs: int, *, progress: Progress | None = None) -> Networks:
+        """Train for more epochs, with the same hold-out, moments of Adam, moving average and best weights so far.
+
+        With a constant schedule and no patience, a epochs and then b more give the same weights as a + b at once on the CPU.
+        A cosine schedule begins a new half wave; patience counts from here.
+
+        Parameters
+        ----------
+        X : (N, M) the rows that were given to `fit`, in the same order
+        epochs : how many more
+        progress : called after every epoch with (epoch, epochs, VLB, IWAE)
+
+        Notes
+        -----
+        A fitted model keeps what it needs; a stored one only if ``to_state(keep_optimiser=True)`` stored it.
+        """
+        fitted = self._fitted()
+        if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+            raise OptionError(f"epochs must be an integer of at least 1, got {epochs!r}.")
+        point, masks = self._training()
+        X, device = fitted.columns.check(X), self._device()
+        point.check(X, device.type)
+        config = replace(fitted.config, epochs=point.epoch + epochs)
+        with single_threaded_torch():
+            trained = self._trainer(X, fitted.columns, config, masks, 0, progress).resume(point, epochs)
+        return self._learned(trained, config, fitted.columns, masks)
+
+    def _trainer(
+        self, X: Rows, columns: Columns, config: VAEACConfig, masks: MaskQuery, seed: int, progress: Progress | None
+    ) -> Trainer:
         device, members = self._device(), tuple(config.scales or ())
         has_flags = config.missing_flags and bool(np.isnan(X).any())
-        trainer = Trainer(
+        return Trainer(
             rows=columns.encode(X, device),
             shape=network_shape(columns.layout, config, has_flags=has_flags),
             config=config,
-            masks=scheme,
+            masks=masks.scheme(config, columns.layout),
             floors=columns.floors_of(members, device),
             scale_of=columns.scale_of(members, device),
-            seed=derive_seed(seed, "vaeac training"),
+            seed=seed,
+            digest=digest(X),
             progress=progress,
         )
-        trained = trainer.fit()
-        return refit(trainer, trained) if config.refit else trained
+
+    def _learned(self, trained: Trained, config: VAEACConfig, columns: Columns, masks: MaskQuery) -> Networks:
+        kept = tuple((config.scales or ())[m] for m in trained.members)
+        self.fitted_ = Fitted(config, columns, trained.parameters.shape, kept, _numpy_weights(trained), trained.history)
+        self.held_out_ = trained.held_out
+        self.training_ = None if trained.checkpoint is None else (trained.checkpoint, masks)
+        return self
+
+    def _training(self) -> tuple[Checkpoint, MaskQuery]:
+        if self.training_ is None:
+            raise OptionError(
+                "training can go on only where the optimiser was kept and the networks were not refitted on all rows. "
+                "Store with to_state(keep_optimiser=True), fit with refit=False, or fit again with more epochs."
+            )
+        return self.training_
 
     @property
     def history(self) -> History:
@@ -127,6 +166,7 @@ class Networks:
         keys: RowKeys | None = None,
         seed: int = 0,
         fill_missing: bool = False,
+        blind: bool = False,
         as_tensor: bool = False,
     ) -> Any:
         """Draw the unknown features given the known ones.
@@ -139,6 +179,8 @@ class Networks:
         members : positions of those that draw, by default all
         keys : (R,) names of the rows' random streams, by default a hash of their content
         fill_missing : draw known features that are missing as well, given that they are; otherwise they stay NaN
+        blind : draw with the same random numbers, but as if nothing were known; the difference shows what was learned
+            about dependence
         as_tensor : leave the draws where the networks are, as a torch tensor
 
         Returns
@@ -151,7 +193,9 @@ class Networks:
         with single_threaded_torch():
             rows = self._fitted().columns.encode(X, self._device())
             ensemble = self._ensemble(members)
-            drawn = sample(ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+            drawn = sample(
+                ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, blind=blind
+            )
             return drawn if as_tensor else drawn.cpu().numpy()
 
     def weights(self, n_samples: int) -> Floats:
@@ -183,16 +227,19 @@ class Networks:
         with single_threaded_torch():
             return log_likelihood(self._ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
 
-    def to_state(self) -> tuple[dict[str, npt.NDArray[Any]], str]:
-        """Arrays and a JSON text from which `from_state` makes the same model again."""
-        return store(self._fitted(), self.config)
+    def to_state(self, *, keep_optimiser: bool = False) -> tuple[dict[str, npt.NDArray[Any]], str]:
+        """Arrays and a JSON text from which `from_state` makes the same model again.
+
+        `keep_optimiser` stores what `continue_training` needs, too, which makes the arrays about six times as large.
+        """
+        return store(self._fitted(), self.config, self._training() if keep_optimiser else None)
 
     @classmethod
     def from_state(cls, arrays: Mapping[str, npt.NDArray[Any]], about: str, *, device: str = "cpu") -> Networks:
         """Make a model from what `to_state` returned."""
-        fitted, asked = restore(arrays, about)
+        fitted, asked, training = restore(arrays, about)
         model = cls(asked, device=device)
-        model.fitted_ = fitted
+        model.fitted_, model.training_ = fitted, training
         return model
 
     def _fitted(self) -> Fitted:
@@ -225,7 +272,9 @@ class Networks:
             parameters=parameters,
             scale_of=columns.scale_of(scales, device),
             floors=columns.floors_of(scales, device),
-            unscales=tuple(make_unscale(columns.scales[name], device) for name in scales),
+            margins=tuple(
+                make_margins(columns, name, truncate=config.respect_support, device=device) for name in scales
+            ),
             heads=Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
             latent_floor=config.latent_floor,
             draws=config.draws,

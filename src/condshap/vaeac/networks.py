@@ -160,7 +160,7 @@ def encode_masked(tensors: dict[str, Tensor], masked_input: Tensor, floor: float
     """Run the masked encoder alone, as in the employment phase, feature-major: all arrays are (E, features, B)."""
 
     def affine(weight: Tensor, h: Tensor, bias: Tensor) -> Tensor:
-        return torch.baddbmm(bias.mT, weight.mT, h)
+        return torch.bmm(weight.mT, h).add_(bias.mT)  # baddbmm would write out the bias first
 
     h = leaky_relu(affine(tensors["masked_in.weight"], masked_input, tensors["masked_in.bias"]), SLOPE)
     states = [h]

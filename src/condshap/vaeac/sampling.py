@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,13 +24,17 @@ from condshap.numerics.nets import normal_nets, pool_size, power_of_two_at_least
 from condshap.seeding import derive_seed, generator, stream_words
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.drawing import Heads, Unscale
+from condshap.vaeac.drawing import Heads, Margins
 from condshap.vaeac.networks import SLOPE, Parameters, encode_masked
 from condshap.vaeac.objective import importance_bound
 
 _STEP = 16  # samples of a pair at once
-_TILE = {"cpu": 4096, "cuda": 2**19}  # samples at once
-_MAX_PAIRS = {"cpu": 1024, "cuda": 2**15}
+_TILE = {"cpu": 8192, "cuda": 2**19}  # samples at once
+_OUTPUTS = {
+    "cpu": 2**23,
+    "cuda": 2**26,
+}  # outputs of the decoder at once: fewer samples where features have many levels
+_MAX_PAIRS = {"cpu": 2048, "cuda": 2**15}
 STAGE = "vaeac"
 
 
@@ -41,13 +46,13 @@ class Ensemble:
     ----------
     scale_of : (E,) scale of each member
     floors : (E, Mc) least standard deviations of Gaussian heads
-    unscales : (E,) inverse of each member's scale
+    margins : (E,) how each member's Gaussian heads become values
     """
 
     parameters: Parameters
     scale_of: Tensor
     floors: Tensor
-    unscales: tuple[Unscale, ...]
+    margins: tuple[Margins, ...]
     heads: Heads
     latent_floor: float
     draws: str
@@ -88,6 +93,7 @@ def sample(
     keys: RowKeys,
     seed: int,
     fill_missing: bool = False,
+    blind: bool = False,
 ) -> Tensor:
     """Draw x_unknown | x_known (eq. 5 of the paper) for every coalition and row.
 
@@ -97,24 +103,23 @@ def sample(
     masks : (C, M), True = known
     keys : (R,) names of the rows' random streams
     fill_missing : draw known features that are missing, too; otherwise they stay NaN
+    blind : draw with the same noise, but as if nothing were known
 
     Returns
     -------
     (C, R, K, M), known columns unchanged
     """
-    E, K = ensemble.parameters.n_models, n_samples
-    shares = member_shares(E, K)
-    pool = noise_pool(
-        K, ensemble.parameters.shape.latent + rows.layout.n_features, seed, ensemble.draws, ensemble.device
-    )
+    K, shape = n_samples, ensemble.parameters.shape
+    shares = member_shares(ensemble.parameters.n_models, K)
+    pool = noise_pool(K, shape.latent + shape.n_features, seed, ensemble.draws, ensemble.device)
     nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
-    pairs = Pairs(rows, masks, nets, tile_size(max(shares), ensemble.device))
+    pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
     work = Workspace(ensemble, rows, pairs.size, min(_STEP, max(shares)))
     given = torch.from_numpy(X).to(ensemble.device)
     out = _empty((pairs.n, K, X.shape[1]), ensemble.device)
     with torch.inference_mode():
         for pair, row, known, net in pairs.tiles():
-            work.condition(row, known)
+            work.condition(row, torch.zeros_like(known) if blind else known)
             keep = known.bool()
             if fill_missing:
                 keep &= rows.missing.index_select(0, row) == 0
@@ -126,9 +131,20 @@ def sample(
                     values = work.draw(e, pool[:, points], net)
                     values = torch.where(keep.T.unsqueeze(1), original, values, out=values)
                     ordered = values if work.restore is None else values.index_select(0, work.restore)
-                    out[pair, points] = ordered.permute(2, 1, 0)[: pair.stop - pair.start]
+                    _store(ordered[..., : pair.stop - pair.start], out[pair, points])
                 start += share
     return out.view(len(masks), len(rows), K, -1)
+
+
+class Views(NamedTuple):
+    """Parts of buffers, all (features, K, P)."""
+
+    noise: Tensor
+    z: Tensor
+    h: Tensor
+    t: Tensor
+    outputs: Tensor
+    values: Tensor
 
 
 class Workspace:
@@ -150,6 +166,7 @@ class Workspace:
         self.noise, self.z = buffer(shape.latent + shape.n_features), buffer(shape.latent)
         self.h, self.t, self.outputs = buffer(shape.width), buffer(shape.width), buffer(shape.n_outputs)
         self.values = buffer(shape.n_features, torch.float64)
+        self.views: dict[int, Views] = {}
         restore = torch.from_numpy(np.argsort(layout.order)).to(device)
         self.restore = None if layout.order == tuple(range(layout.n_features)) else restore
 
@@ -172,27 +189,40 @@ class Workspace:
 
     def draw(self, e: int, pool: Tensor, net: Tensor) -> Tensor:
         """Draw with member e for points of the tile's nets: pool (D, K, n_nets), net (P,) -> values (M, K, P)."""
-        shape, P, K = self.ensemble.parameters.shape, self.n_pairs, pool.shape[1]
-        noise = _fit(self.noise, len(pool), K, P)
-        torch.gather(pool, 2, net.expand(len(pool), K, P), out=noise)
-        z = torch.mul(noise[: shape.latent], self.scale[e], out=_fit(self.z, shape.latent, K, P)).add_(self.mean[e])
-        weights, h, t = self.weights[e], _fit(self.h, shape.width, K, P), _fit(self.t, shape.width, K, P)
-        self._affine(e, 0, z, h)
+        D, K, _ = pool.shape
+        d, views = self.ensemble.parameters.shape.latent, self._views(K)
+        torch.gather(pool, 2, net.expand(D, K, -1), out=views.noise)
+        torch.mul(views.noise[:d], self.scale[e], out=views.z).add_(self.mean[e])
+        weights, h, t, outputs = self.weights[e], views.h, views.t, views.outputs
+        self._affine(e, 0, views.z, h)
         leaky_relu_(h, SLOPE)
         for k in range(1, len(weights) - 1):
             self._affine(e, k, h, t)
             h.add_(leaky_relu_(t, SLOPE))
-        outputs = _fit(self.outputs, shape.n_outputs, K, P)
         self._affine(e, len(weights) - 1, h, outputs)
-        values = _fit(self.values, shape.n_features, K, P)
-        ensemble = self.ensemble
-        unscale = ensemble.unscales[e]
-        ensemble.heads.draw(outputs, noise[shape.latent :], ensemble.floors[e][:, None, None], unscale, values)
-        return values
+        self.ensemble.heads.draw(outputs, views.noise[d:], self.ensemble.margins[e], views.values)
+        return views.values
 
     def _affine(self, e: int, layer: int, h: Tensor, out: Tensor) -> None:
-        torch.mm(self.weights[e][layer], h.view(len(h), -1), out=out.view(len(out), -1))
+        torch.mm(self.weights[e][layer], h.flatten(1), out=out.flatten(1))
         out.add_(self.added[layer][e])
+
+    def _views(self, K: int) -> Views:
+        """Buffers in the shape for K samples of every pair."""
+        if K not in self.views:
+            shape, P = self.ensemble.parameters.shape, self.n_pairs
+            widths = (
+                shape.latent + shape.n_features,
+                shape.latent,
+                *(shape.width,) * 2,
+                shape.n_outputs,
+                shape.n_features,
+            )
+            buffers = (self.noise, self.z, self.h, self.t, self.outputs, self.values)
+            self.views[K] = Views(
+                *(some[: width * K * P].view(width, K, P) for some, width in zip(buffers, widths, strict=True))
+            )
+        return self.views[K]
 
 
 def log_likelihood(
@@ -202,10 +232,11 @@ def log_likelihood(
 
     Missing features do not count. `log_slopes` (n_scales, R, Mc) turn densities on the members' scales into those of values.
     """
-    E, d, Mc = ensemble.parameters.n_models, ensemble.parameters.shape.latent, rows.layout.n_continuous
-    pool = noise_pool(n_draws, d, seed, "nets", ensemble.device)
+    E, shape, Mc = ensemble.parameters.n_models, ensemble.parameters.shape, rows.layout.n_continuous
+    pool = noise_pool(n_draws, shape.latent, seed, "nets", ensemble.device)
     nets = (stream_words(seed, f"{STAGE} likelihood", masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
-    pairs = Pairs(rows, masks, nets, tile_size(n_draws, ensemble.device) // 4)
+    most = max(1, 2 * _OUTPUTS[ensemble.device.type] // (E * n_draws * shape.n_outputs))
+    pairs = Pairs(rows, masks, nets, min(most, tile_size(n_draws, shape.n_outputs, ensemble.device) // 4))
     slopes = torch.from_numpy(log_slopes).to(ensemble.device)
     tensors = ensemble.parameters.windows(ensemble.parameters.flat)
     out = torch.empty(pairs.n, dtype=torch.float64)
@@ -213,7 +244,7 @@ def log_likelihood(
         for pair, row, known, net in pairs.tiles():
             batch = rows.batch(
                 row.expand(E, -1), ensemble.scale_of, (1 - known).expand(E, -1, -1),
-                has_flags=ensemble.parameters.shape.has_flags,
+                has_flags=shape.has_flags,
             )  # fmt: skip
             noise = pool[:, :n_draws].index_select(2, net).permute(1, 2, 0).expand(E, -1, -1, -1)  # (E, V, P, d)
             floors = ensemble.floors.unsqueeze(1)
@@ -235,9 +266,10 @@ def member_shares(n_members: int, n_samples: int) -> list[int]:
     return [n_samples // n_members + (e < n_samples % n_members) for e in range(n_members)]
 
 
-def tile_size(n_samples: int, device: torch.device) -> int:
-    """Pairs in a tile, a function of the samples per pair only."""
-    pairs = min(_MAX_PAIRS[device.type], _TILE[device.type] // min(_STEP, n_samples))
+def tile_size(n_samples: int, n_outputs: int, device: torch.device) -> int:
+    """Pairs in a tile, a function of the samples per pair and of the network's shape only."""
+    samples = min(_TILE[device.type], _OUTPUTS[device.type] // n_outputs)
+    pairs = min(_MAX_PAIRS[device.type], samples // min(_STEP, n_samples))
     return max(16, pairs // 16 * 16)
 
 
@@ -259,6 +291,11 @@ def _empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
     return torch.empty(shape, dtype=torch.float64, device=device)
 
 
-def _fit(buffer: Tensor, *shape: int) -> Tensor:
-    """Front part of a flat buffer in a shape."""
-    return buffer[: shape[0] * shape[1] * shape[2]].view(shape)
+def _store(values: Tensor, out: Tensor) -> None:
+    """Write values (M, K, P) into (P, K, M); NumPy transposes matrices twice as fast as torch."""
+    if values.device.type != "cpu":
+        out.copy_(values.permute(2, 1, 0))
+        return
+    target, source = out.numpy(), values.numpy()
+    for k in range(source.shape[1]):
+        target[:, k] = source[:, k].T

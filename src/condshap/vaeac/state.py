@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import StorageError
+from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale
@@ -51,8 +52,10 @@ def network_shape(layout: Layout, config: VAEACConfig, *, has_flags: bool) -> Ne
     return NetworkShape(layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags)
 
 
-def store(fitted: Fitted, asked: VAEACConfig) -> tuple[dict[str, npt.NDArray[Any]], str]:
-    """Arrays and a JSON text; `asked` is the configuration before anything was filled in."""
+def store(
+    fitted: Fitted, asked: VAEACConfig, training: tuple[Checkpoint, MaskQuery] | None = None
+) -> tuple[dict[str, npt.NDArray[Any]], str]:
+    """Arrays and a JSON text; `asked` is the configuration before anything was filled in, `training` what can go on."""
     arrays: dict[str, npt.NDArray[Any]] = {f"weights/{name}": array for name, array in fitted.weights.items()}
     columns = fitted.columns
     for name, scale in columns.scales.items():
@@ -60,6 +63,8 @@ def store(fitted: Fitted, asked: VAEACConfig) -> tuple[dict[str, npt.NDArray[Any
         arrays[f"floors/{name}"] = columns.floors[name]
     arrays |= {f"history/{f.name}": getattr(fitted.history, f.name) for f in fields(fitted.history)}
     arrays |= {"support": columns.support, "whole": columns.whole}
+    if training is not None:
+        arrays |= {**store_parts("training", training[0]), **store_parts("masks", training[1])}
     about = {
         "version": STATE_VERSION, "n_levels": columns.layout.n_levels, "members": fitted.members,
         "has_flags": fitted.shape.has_flags, "asked": asdict(asked), "config": asdict(fitted.config),
@@ -67,12 +72,14 @@ def store(fitted: Fitted, asked: VAEACConfig) -> tuple[dict[str, npt.NDArray[Any
     return arrays, json.dumps(about)
 
 
-def restore(arrays: Mapping[str, npt.NDArray[Any]], about: str) -> tuple[Fitted, VAEACConfig]:
+def restore(
+    arrays: Mapping[str, npt.NDArray[Any]], about: str
+) -> tuple[Fitted, VAEACConfig, tuple[Checkpoint, MaskQuery] | None]:
     """Inverse of `store`."""
     try:
         facts = json.loads(about)
         _check_version(facts)
-        return _rebuild(arrays, facts), _config(facts["asked"])
+        return _rebuild(arrays, facts), _config(facts["asked"]), restore_parts(arrays)
     except StorageError:
         raise
     except (KeyError, TypeError, ValueError) as error:

@@ -11,12 +11,14 @@ from torch import Tensor
 
 from condshap.exceptions import CondShapError, CondShapWarning
 from condshap.types import Floats, Indices
+from condshap.vaeac.checkpoint import Array, Checkpoint
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Layout
 from condshap.vaeac.networks import Parameters
 from condshap.vaeac.objective import Batch, importance_bound
+from condshap.vaeac.schedule import SMOOTHED, best_epochs
 
-_SMOOTHED = 5  # validations in the running mean that patience looks at
+_ACTIVE = 0.01  # nats; a latent unit below is not used
 
 
 class DivergenceError(CondShapError, ArithmeticError):
@@ -42,18 +44,32 @@ class History:
     kl: Floats
     best_epoch: Floats
 
+    @property
+    def kl_at_best(self) -> Floats:
+        """KL divergence by latent unit of the weights that were kept, (E, d); NaN for weights of no validated epoch."""
+        kept = self.validated[:, None] == self.best_epoch  # (n, E)
+        found = self.kl[kept.argmax(axis=0), np.arange(len(self.best_epoch))]
+        return np.where(kept.any(axis=0)[:, None], found, np.nan)
+
+    @property
+    def active_units(self) -> Indices:
+        """Number of latent units in use by each member, (E,): those with a KL divergence of more than 0.01."""
+        return np.asarray((self.kl_at_best > _ACTIVE).sum(axis=1), dtype=np.intp)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trained:
     """Flat weights of the members that were kept, their positions among those asked for, and the history of these.
 
-    `held_out` (E, n) are positions of training rows that a member was not trained on.
+    `held_out` (E, n) are positions of training rows that a member was not trained on; `checkpoint` is what further training
+    needs, None where that is not possible.
     """
 
     parameters: Parameters
     members: tuple[int, ...]
     history: History
     held_out: Indices
+    checkpoint: Checkpoint | None = None
 
 
 class Validation:
@@ -103,6 +119,28 @@ class Keeper:
         self.iwae: list[Tensor] = []
         self.kl: list[Tensor] = []
 
+    @classmethod
+    def restore(cls, parameters: Parameters, point: Checkpoint) -> Keeper:
+        """Go on from a checkpoint."""
+        device = parameters.flat.device
+        members, held_out = (torch.from_numpy(part).to(device) for part in (point.members, point.held_out))
+        keeper = cls(parameters, members, held_out, None)
+        keeper.best, keeper.best_iwae, keeper.best_epoch = (
+            torch.from_numpy(part).to(device) for part in (point.best.copy(), point.best_iwae, point.best_epoch)
+        )
+        keeper.epochs = point.validated.tolist()
+        keeper.iwae, keeper.kl = (list(torch.from_numpy(part).to(device)) for part in (point.iwae, point.kl))
+        return keeper
+
+    def curves(self) -> dict[str, Array]:
+        """Arrays `validated` (n,), `iwae` (n, E) and `kl` (n, E, d) of all models."""
+        E, d = len(self.members), self.parameters.shape.latent
+        iwae = torch.stack(self.iwae) if self.iwae else torch.zeros(0, E)
+        kl = torch.stack(self.kl) if self.kl else torch.zeros(0, E, d)
+        return {
+            "validated": np.asarray(self.epochs, dtype=np.int64), "iwae": iwae.cpu().numpy(), "kl": kl.cpu().numpy(),
+        }  # fmt: skip
+
     def offer(self, epoch: int, weights: Tensor, iwae: Tensor, kl: Tensor) -> None:
         """Keep the weights of models that have become better, or, when told where to stop, of those that are there."""
         self.epochs.append(epoch)
@@ -115,14 +153,12 @@ class Keeper:
         for kept, new in zip(*(self.parameters.windows(w).values() for w in (self.best, weights)), strict=True):
             kept[better] = new[better]
 
-    def is_done(self, patience: int | None) -> bool:
-        """No model's smoothed IWAE has become better for `patience` epochs."""
-        if patience is None or len(self.iwae) <= _SMOOTHED:
+    def is_done(self, patience: int | None, *, since: int) -> bool:
+        """No model's smoothed IWAE has become better for `patience` epochs, nor has training just begun, after `since`."""
+        if patience is None or self.stop is not None or len(self.iwae) <= SMOOTHED:
             return False
-        curves = torch.stack(self.iwae).nan_to_num(nan=-1e30, neginf=-1e30)
-        smooth = curves.unfold(0, _SMOOTHED, 1).mean(-1)  # (n - 4, E)
-        best = smooth.argmax(0) + _SMOOTHED - 1
-        return all(self.epochs[-1] - self.epochs[i] >= patience for i in best.tolist())
+        best = best_epochs(self.epochs, self.iwae).clamp(min=since)
+        return bool((self.epochs[-1] - best >= patience).all())
 
     def result(self, vlb: list[Tensor]) -> Trained:
         """Weights and history of the models that can be used."""

@@ -1,0 +1,201 @@
+"""Some models in training: steps of Adam on all of them at once, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil, sqrt
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from condshap.vaeac.batches import pretended_rates, step_of
+from condshap.vaeac.graphs import CapturedStep, capture
+from condshap.vaeac.networks import Parameters
+from condshap.vaeac.objective import Batch, lower_bound
+from condshap.vaeac.schedule import Schedule
+from condshap.vaeac.validation import Keeper, Validation
+
+if TYPE_CHECKING:
+    from condshap.vaeac.training import Trainer
+
+_BULK = 2**22  # numbers drawn at once
+_BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8  # of Adam
+
+
+class Run:
+    """Some models in training: weights, moments of Adam, moving average, learning rates.
+
+    Parameters
+    ----------
+    members : (E,) member of each model
+    training : (E, n_train) positions of its rows
+    """
+
+    def __init__(self, trainer: Trainer, members: Tensor, training: Tensor, schedule: Schedule) -> None:
+        self.trainer, self.members, self.training, self.schedule = trainer, members, training, schedule
+        self.parameters = trainer.parameters
+        self.scale_of = trainer.scale_of[members]
+        self.floors = trainer.floors[members].unsqueeze(1)
+        self.first, self.second = (torch.zeros_like(self.parameters.flat) for _ in range(2))
+        self.average = self.parameters.flat.clone()
+        self.n_steps = 0
+        self.vlb: list[Tensor] = []
+        relative = trainer.config.artificial_missing if trainer.shape.has_flags else 0.0
+        self.pretended = pretended_rates(trainer.rows.missing, relative) if relative else None
+        self.damping = torch.ones_like(self.parameters.flat) if schedule.kind == "plateau" else None
+        self.knobs = torch.zeros(3, device=members.device)
+        self._captured: CapturedStep | None = None
+
+    @property
+    def averaged(self) -> Tensor:
+        """Weights to validate and to keep: the moving average where there is one."""
+        return self.parameters.flat if self.trainer.config.ema is None else self.average
+
+    def choose(self, positions: Tensor) -> Run:
+        """Go on with some of the models, their moments included."""
+        old = self.parameters
+        self.trainer.parameters = Parameters(old.shape, len(positions), old.flat.device)
+        self.trainer.parameters.flat.copy_(old.choose(old.flat, positions))
+        kept, rates = self.schedule, positions.cpu()
+        schedule = Schedule(
+            kept.kind, kept.rate, kept.first, kept.last, kept.factors[rates], kept.changed[rates]
+        )  # fmt: skip
+        run = Run(self.trainer, self.members[positions], self.training[positions], schedule)
+        run.first = old.choose(self.first, positions)
+        run.second = old.choose(self.second, positions)
+        run.average = old.choose(self.average, positions)
+        run.n_steps = self.n_steps
+        run.vlb = [vlb[positions] for vlb in self.vlb]
+        return run
+
+    def epoch(self, number: int) -> None:
+        """Go once through the training rows of every model; epochs count from 1."""
+        rate = self.schedule.rate_of(number)
+        total = torch.zeros(len(self.members), device=self.members.device)
+        n_steps = 0
+        for bulk, noise in self._bulks():
+            for t in range(len(noise)):
+                total += self._step(step_of(bulk, t), noise[t], rate)
+                n_steps += 1
+        self.vlb.append(total / n_steps)
+
+    def _bulks(self) -> Iterator[tuple[Batch, Tensor]]:
+        """Batches of one epoch with their noise, many steps at once: leading axes (steps, E, B)."""
+        trainer, generator = self.trainer, self.trainer.generator
+        E, n_train = self.training.shape
+        assert trainer.config.batch_size is not None
+        B = min(trainer.config.batch_size, n_train)
+        n_steps = ceil(n_train / B)
+        order = shuffle(E, n_train, generator)
+        order = torch.cat([order, shuffle(E, n_train, generator)[:, : n_steps * B - n_train]], dim=1)
+        rows = self.training.gather(1, order).view(E, n_steps, B).transpose(0, 1)
+        at_once = max(1, _BULK // (E * B * (trainer.shape.full_width + trainer.shape.latent)))
+        for start in range(0, n_steps, at_once):
+            some = rows[start : start + at_once]
+            noise = torch.randn(*some.shape, trainer.shape.latent, generator=generator, device=generator.device)
+            yield self._batch(some), noise
+
+    def _batch(self, rows: Tensor) -> Batch:
+        """Inputs and targets of rows (..., E, B) with freshly drawn masks."""
+        generator = self.trainer.generator
+        masks = self.trainer.masks.draw(rows.numel(), generator).view(*rows.shape, -1)
+        pretended = None
+        if self.pretended is not None:
+            coins = torch.rand(masks.shape, generator=generator, device=generator.device)
+            pretended = (coins < self.pretended).float()
+        has_flags = self.trainer.shape.has_flags
+        return self.trainer.rows.batch(rows, self.scale_of, masks, has_flags=has_flags, pretended=pretended)
+
+    def _step(self, batch: Batch, noise: Tensor, rate: float) -> Tensor:
+        """One step of Adam for every model; returns the mean VLB of each, (E,)."""
+        knobs = self._next_knobs(rate)
+        if self.trainer.graphs:
+            self.knobs.copy_(torch.tensor(knobs))
+            if self._captured is None:
+                self._captured = capture(self._step_with_knobs, batch, noise, self._changed())
+                self.trainer.graphs = self._captured is not None
+            if self._captured is not None:
+                return self._captured(batch, noise)
+        vlb = self._gradient(batch, noise)
+        with torch.no_grad():
+            self._adam(knobs)
+        return vlb
+
+    def _next_knobs(self, rate: float) -> tuple[float, float, float]:
+        """What changes from step to step: 1 / root of the second moment's correction, step size, weight of the average."""
+        self.n_steps += 1
+        ema = self.trainer.config.ema
+        decay = 0.0 if ema is None else min(ema, (1 + self.n_steps) / (10 + self.n_steps))
+        return 1 / sqrt(1 - _BETA2**self.n_steps), rate / (1 - _BETA1**self.n_steps), 1 - decay
+
+    def _gradient(self, batch: Batch, noise: Tensor) -> Tensor:
+        """Put the gradient into the parameters' buffer; returns the mean VLB of each model, (E,)."""
+        config = self.trainer.config
+        bound = lower_bound(
+            self.parameters.tensors, self.trainer.rows.layout, batch, noise, self.floors,
+            latent_floor=config.latent_floor, sigma_mu=config.sigma_mu, sigma_sigma=config.sigma_sigma,
+        )  # fmt: skip
+        self.parameters.gradient.zero_()
+        (-bound.regularised.mean(1).sum()).backward()  # type: ignore[no-untyped-call]
+        return bound.vlb.detach().mean(1)
+
+    def _adam(self, knobs: tuple[float, float, float]) -> None:
+        """Move weights and moving average, with plain numbers."""
+        correction, size, weight = knobs
+        root = self._moments().mul_(correction).add_(_EPS)
+        if self.damping is not None:
+            root.div_(self.damping)
+        self.parameters.flat.addcdiv_(self.first, root, value=-size)
+        if self.trainer.config.ema is not None:
+            self.average.lerp_(self.parameters.flat, weight)
+
+    def _moments(self) -> Tensor:
+        """Update the moments; returns the root of the second one in the gradient's buffer, which is not needed any more."""
+        gradient = self.parameters.gradient
+        self.first.lerp_(gradient, 1 - _BETA1)
+        self.second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
+        return torch.sqrt(self.second, out=gradient)
+
+    def _step_with_knobs(self, batch: Batch, noise: Tensor) -> Tensor:
+        """Do the same step with the numbers in `knobs` on the device, so that it can be captured once and replayed."""
+        vlb = self._gradient(batch, noise)
+        with torch.no_grad():
+            correction, size, weight = self.knobs.unbind()
+            root = self._moments().mul_(correction).add_(_EPS).div_(size)
+            if self.damping is not None:
+                root.div_(self.damping)
+            self.parameters.flat.addcdiv_(self.first, root, value=-1.0)
+            if self.trainer.config.ema is not None:
+                self.average.lerp_(self.parameters.flat, weight)
+        return vlb
+
+    def _changed(self) -> list[Tensor]:
+        """What a step changes in place."""
+        return [self.parameters.flat, self.first, self.second, self.average]
+
+    def validation(self, rows: Tensor) -> Validation:
+        """Hold-out rows (E, n_val) with masks drawn once and for all."""
+        trainer, generator = self.trainer, self.trainer.generator
+        seed = int(torch.randint(2**62, (1,), generator=generator, device=generator.device))
+        per_row = len(rows) * trainer.config.n_importance * (trainer.shape.width + trainer.shape.n_outputs)
+        at_once = max(16, _BULK // (2 * per_row))
+        batches = [self._batch(some) for some in torch.split(rows, at_once, dim=1)]
+        return Validation(self.parameters, trainer.rows.layout, trainer.config, self.floors, batches, seed)
+
+    def reschedule(self, keeper: Keeper) -> None:
+        """Lower the rates of models that have stalled."""
+        if self.schedule.look(keeper.epochs, keeper.iwae):
+            self.spread_factors()
+
+    def spread_factors(self) -> None:
+        """Hand each model's factor to all of its parameters."""
+        if self.damping is not None:
+            factors = self.schedule.factors.to(self.damping.device)
+            for window in self.parameters.windows(self.damping).values():
+                window.copy_(factors.view(-1, *(1,) * (window.dim() - 1)).expand_as(window))
+
+
+def shuffle(n_models: int, n_rows: int, generator: torch.Generator) -> Tensor:
+    """Random orders of rows, (n_models, n_rows)."""
+    return torch.rand(n_models, n_rows, generator=generator, device=generator.device).argsort(1)

@@ -1,0 +1,87 @@
+"""Cells pose problems that depend on the repetition only, and draw coalitions by shapr's law."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestRegressor
+
+from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell, make_coalitions, remove_entries, speed_up
+from condshap.studies.missingness import InformativeCell
+
+SMALL = [
+    BurrCell(5, 60, n_rows=4, n_trees=3),
+    BurrCell(15, 60, n_rows=4, n_trees=3, n_coalitions=100),
+    MixedCell("M4", 0.5, 60, n_rows=4),
+    MixedCell("M25", 0.5, 120, n_rows=4, n_coalitions=300),
+    CategoricalCell(3, 4, 0.5, 60, n_rows=4),
+    InformativeCell(60, 4),
+]
+
+
+@pytest.mark.parametrize("cell", SMALL, ids=lambda cell: cell.key)
+def test_a_repetition_is_the_same_problem_every_time_and_another_one_is_not(cell):
+    one, two, other = cell.make_problem(3), cell.make_problem(3), cell.make_problem(4)
+    pd.testing.assert_frame_equal(one.X_train, two.X_train)
+    pd.testing.assert_frame_equal(one.X, two.X)
+    assert one.base_value == two.base_value != other.base_value
+    np.testing.assert_array_equal(one.plan.masks, two.plan.masks)
+    assert not one.X_train.equals(other.X_train)
+    assert len(one.X) == 4
+
+
+@pytest.mark.parametrize("cell", SMALL, ids=lambda cell: cell.key)
+def test_cells_of_other_settings_have_other_keys(cell):
+    assert len({other.key for other in SMALL} | {other.quick().key for other in SMALL}) == 2 * len(SMALL)
+    assert cell.quick().make_problem(0).plan.n_players == cell.make_problem(0).plan.n_players
+
+
+def test_a_smaller_training_set_is_the_head_of_a_larger_one():
+    small, large = (BurrCell(5, n, n_rows=4, n_trees=2).make_problem(1) for n in (30, 50))
+    pd.testing.assert_frame_equal(small.X_train, large.X_train.head(30))
+    pd.testing.assert_frame_equal(small.X, large.X)
+
+
+def test_missing_training_entries_change_neither_model_nor_truth():
+    complete, gappy = BurrCell(5, 400, n_rows=4, n_trees=3), BurrCell(5, 400, n_rows=4, n_trees=3, missing=0.2)
+    one, two = complete.make_problem(0), gappy.make_problem(0)
+    assert complete.truth_key == gappy.truth_key
+    assert complete.key != gappy.key
+    np.testing.assert_array_equal(one.model.predict(one.X), two.model.predict(two.X))
+    assert one.base_value == two.base_value
+    assert two.X_train.isna().to_numpy().mean() == pytest.approx(0.2, abs=0.04)
+    assert two.X.notna().all(axis=None)
+    seen = two.X_train.notna()
+    pd.testing.assert_frame_equal(two.X_train.where(seen, 0.0), one.X_train.where(seen, 0.0))
+
+
+def test_no_row_loses_all_of_its_entries():
+    gappy = remove_entries(pd.DataFrame(np.ones((500, 2))), 0.9, seed=0)
+    assert gappy.notna().any(axis=1).all()
+
+
+def test_sizes_of_drawn_coalitions_follow_shaprs_law_and_weights_are_frequencies():
+    n, M = 200_000, 6
+    plan = make_coalitions(M, n, seed=0)
+    sizes = np.arange(1, M)
+    law = (M - 1) / (sizes * (M - sizes))
+    law /= law.sum()
+    found = np.bincount(plan.sizes, weights=plan.weights, minlength=M + 1)[1:M]
+    np.testing.assert_allclose(found, law, atol=5 * np.sqrt(0.25 / n))
+    np.testing.assert_allclose(plan.weights * n, np.round(plan.weights * n), atol=1e-6)
+    pairs = plan.sizes == 2
+    np.testing.assert_allclose(plan.weights[pairs], law[1] / 15, rtol=0.06)
+
+
+def test_a_faster_forest_predicts_the_same_and_other_models_stay():
+    problem = BurrCell(5, 60, n_rows=4, n_trees=3).make_problem(0)
+    assert isinstance(speed_up(problem, "sklearn").model, RandomForestRegressor)
+    np.testing.assert_array_equal(speed_up(problem, "cpu").model.predict(problem.X), problem.model.predict(problem.X))
+    linear = MixedCell("M4", 0.5, 60, n_rows=4).make_problem(0)
+    assert speed_up(linear, "cpu") is linear
+
+
+def test_rows_of_the_categorical_study_are_weighted_by_their_probability():
+    problem = CategoricalCell(3, 4, 0.5).make_problem(0)
+    assert problem.row_weights is not None
+    assert len(problem.X) == len(problem.row_weights) == 64
+    assert problem.row_weights.sum() == pytest.approx(1.0)

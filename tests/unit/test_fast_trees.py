@@ -1,0 +1,239 @@
+"""Samples of tree ensembles are evaluated here, and no number changes by it."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from joblib import parallel_config
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import condshap as cs
+from condshap.exceptions import ModelError
+from condshap.predict import Predictor
+from condshap.schema import FeatureSchema
+from condshap.trees.threads import count_threads
+
+RNG = np.random.default_rng(4)
+N = 150
+X = pd.DataFrame(
+    {
+        "a": RNG.normal(size=N),
+        "n": RNG.integers(-3, 4, N),
+        "b": np.exp(RNG.normal(size=N)),
+        "d": RNG.normal(size=N),
+    }
+)
+Y = (X["a"] * X["b"] + X["n"] + np.sin(X["d"])).to_numpy()
+THREE = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.7, 1.2])]
+CODES = np.digitize(Y, [-0.7, 1.2])
+
+
+def lightgbm(kind, **options):
+    return getattr(pytest.importorskip("lightgbm"), kind)(n_estimators=12, verbose=-1, n_jobs=1, **options)
+
+
+def xgboost(kind, **options):
+    return getattr(pytest.importorskip("xgboost"), kind)(n_estimators=12, n_jobs=1, **options)
+
+
+MODELS = {
+    "forest": lambda: RandomForestRegressor(20, random_state=0).fit(X, Y),
+    "forest of two jobs": lambda: RandomForestRegressor(20, random_state=0, n_jobs=2).fit(X, Y),
+    "forest of three classes": lambda: RandomForestClassifier(20, random_state=0).fit(X, THREE),
+    "forest of two responses": lambda: RandomForestRegressor(9, random_state=0).fit(X, np.stack([Y, Y**2], axis=1)),
+    "extra trees": lambda: ExtraTreesRegressor(20, random_state=0).fit(X, Y),
+    "tree": lambda: DecisionTreeRegressor(random_state=0).fit(X, Y),
+    "boosting": lambda: GradientBoostingClassifier(n_estimators=9, random_state=0).fit(X, THREE),
+    "histogram boosting": lambda: HistGradientBoostingRegressor(max_iter=12).fit(X, Y),
+    "histogram classifier": lambda: HistGradientBoostingClassifier(max_iter=12).fit(X, THREE),
+    "lightgbm": lambda: lightgbm("LGBMRegressor").fit(X, Y),
+    "lightgbm counts": lambda: lightgbm("LGBMRegressor", objective="poisson").fit(X, np.exp(Y / 4)),
+    "lightgbm classifier": lambda: lightgbm("LGBMClassifier").fit(X, CODES),
+    "xgboost": lambda: xgboost("XGBRegressor").fit(X, Y),
+    "xgboost counts": lambda: xgboost("XGBRegressor", objective="count:poisson").fit(X, np.exp(Y / 4)),
+    "xgboost two classes": lambda: xgboost("XGBClassifier").fit(X, CODES > 0),
+    "xgboost three classes": lambda: xgboost("XGBClassifier").fit(X, CODES),
+}
+
+
+def predictor_of(model, table=X, *, fast_trees=True, **options):
+    schema = FeatureSchema.learn(table)
+    return Predictor.of(model, schema, schema.encode(table), fast_trees=fast_trees, **options)
+
+
+def assert_equal(one, other):
+    for name in ("values", "std_errors", "base_values", "predictions"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    np.testing.assert_array_equal(one.value_table.values, other.value_table.values)
+    np.testing.assert_array_equal(one.value_table.std_errors, other.value_table.std_errors)
+    assert one.value_table.n_evaluations == other.value_table.n_evaluations
+
+
+def assert_no_number_changes(model, train, rows, **options):
+    """Explanations with and without fast trees; a forest of several jobs adds its trees in any order, so it gets one."""
+    options = {"approach": "gaussian", "n_samples": 24, "seed": 3} | options
+    explainer = cs.Explainer(model, **options).fit(train)
+    assert explainer.predictor_.trees is not None
+    slow = cs.Explainer(model, fast_trees=False, **options).fit(train)
+    assert slow.predictor_.trees is None
+    assert_equal(explainer.explain(rows), slow.explain(rows))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "forest of two jobs"])
+def test_explanations_are_equal_to_the_last_bit(name):
+    assert_no_number_changes(MODELS[name](), X, X[:4])
+
+
+@pytest.mark.parametrize("options", [{"groups": {"g": ["b", "a"], "h": ["n"], "i": ["d"]}}, {"output": "middle"},
+                                     {"output": 0}, {"approach": "independence"}, {"approach": "ctree"},
+                                     {"n_jobs": 2, "memory_budget": "20KiB"}])  # fmt: skip
+def test_options_of_the_explanation_change_nothing_about_that(options):
+    assert_no_number_changes(MODELS["forest of three classes"](), X, X[:4], **options)
+
+
+@pytest.mark.parametrize("name", ["forest", "lightgbm", "xgboost"])
+@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.to_numpy])
+def test_any_table_in_any_column_order_reaches_the_right_features(name, convert):
+    order = list("abdn") if convert is not pd.DataFrame.to_numpy else list(X.columns)
+    table = convert(X[order])
+    assert_no_number_changes(MODELS[name](), table, table[:4])
+
+
+@pytest.mark.parametrize("name", ["forest", "histogram boosting", "lightgbm", "xgboost"])
+def test_missing_values_go_where_the_model_sends_them(name):
+    model = MODELS[name]()
+    holes = X.astype(float).mask(RNG.random(X.shape) < 0.2)
+    model.fit(holes, Y)
+    assert_no_number_changes(model, holes, holes[:4], approach="independence")
+
+
+def test_rows_that_are_explained_together_do_not_matter():
+    explainer = cs.Explainer(MODELS["xgboost"](), approach="gaussian", seed=1).fit(X)
+    together, alone = explainer.explain(X[:5]).value_table, explainer.explain(X[2:3]).value_table
+    np.testing.assert_array_equal(together.values[:, 2:3], alone.values)
+
+
+def test_forest_of_several_jobs_is_read_although_its_own_sums_are_in_any_order():
+    predictor = predictor_of(MODELS["forest of two jobs"]())
+    rows = RNG.normal(size=(50, 4))
+    np.testing.assert_array_equal(predictor.sampled(rows), predictor_of(MODELS["forest"]())(rows))
+
+
+CATEGORIES = X.assign(n=X["n"].astype(str).astype("category"))
+LIBRARY = {
+    "a pipeline": lambda: (make_pipeline(StandardScaler(), RandomForestRegressor(3)).fit(X, Y), X),
+    "a calibrated model": lambda: (CalibratedClassifierCV(RandomForestClassifier(3), cv=2).fit(X, THREE), X),
+    "a function": lambda: (lambda table: table["a"].to_numpy(), X),
+    "categories": lambda: (HistGradientBoostingRegressor(max_iter=3).fit(CATEGORIES, Y), CATEGORIES),
+    "booleans": lambda: (RandomForestRegressor(3).fit(X.assign(n=X["n"] > 0), Y), X.assign(n=X["n"] > 0)),
+    "narrow floats": lambda: (RandomForestRegressor(3).fit(X.astype(np.float32), Y), X.astype(np.float32)),
+    "objects": lambda: (RandomForestRegressor(3).fit(X.astype(object), Y), X.astype(object)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_what_is_not_certain_is_left_to_the_library(name):
+    model, table = LIBRARY[name]()
+    predictor = predictor_of(model, table)
+    assert predictor.trees is None
+    rows = FeatureSchema.learn(table).encode(table)
+    np.testing.assert_array_equal(predictor.sampled(rows), predictor(rows))
+
+
+def test_columns_declared_as_levels_are_left_to_the_library():
+    model = RandomForestRegressor(3, random_state=0).fit(X, Y)
+    schema = FeatureSchema.learn(X, ["n"])
+    assert Predictor.of(model, schema, schema.encode(X), fast_trees=True).trees is None
+
+
+def test_trees_are_not_read_unless_asked_for():
+    assert predictor_of(MODELS["forest"](), fast_trees=False).trees is None
+
+
+def test_model_is_not_called_for_samples():
+    predictor = predictor_of(MODELS["forest"]())
+    expected = predictor(X.to_numpy())
+    deaf = replace(predictor, model=RandomForestRegressor())
+    np.testing.assert_array_equal(deaf.sampled(X.to_numpy()), expected)
+    with pytest.raises(ModelError, match="must accept"):
+        deaf(X.to_numpy())
+
+
+def test_numbers_that_the_model_refuses_are_refused_in_its_own_words():
+    predictor = predictor_of(MODELS["forest"]())
+    for value in (np.inf, 1e300):
+        rows = X.to_numpy(dtype=float)
+        rows[7, 2] = value
+        with pytest.raises(ModelError, match="RandomForestRegressor must accept"), np.errstate(over="ignore"):
+            predictor.sampled(rows)
+
+
+def test_predictor_pickles_with_its_trees_and_compares_without():
+    model = MODELS["forest"]()
+    predictor = predictor_of(model)
+    again = pickle.loads(pickle.dumps(predictor))
+    np.testing.assert_array_equal(again.sampled(X.to_numpy()), predictor.sampled(X.to_numpy()))
+    assert predictor == replace(predictor, trees=None)
+    assert "trees" not in repr(predictor)
+    assert len(pickle.dumps(predictor)) < 1.5 * len(pickle.dumps(model))
+
+
+def test_processes_give_the_same_numbers():
+    explainer = cs.Explainer(MODELS["lightgbm"](), approach="gaussian", n_samples=16, memory_budget="20KiB").fit(X)
+    expected = explainer.explain(X[:3])
+    with parallel_config(backend="loky"):
+        assert_equal(explainer.set_params(n_jobs=2).explain(X[:3]), expected)
+
+
+def test_saved_explainers_keep_the_choice(tmp_path):
+    model = MODELS["forest"]()
+    for fast in (True, False):
+        cs.Explainer(model, approach="gaussian", fast_trees=fast).fit(X).save(tmp_path / "file")
+        loaded = cs.load_explainer(tmp_path / "file", model)
+        assert loaded.fast_trees is fast
+        assert (loaded.predictor_.trees is not None) is fast
+
+
+def test_numba_is_loaded_for_tree_ensembles_only():
+    program = (
+        "import sys, numpy as np, condshap as cs; from sklearn.linear_model import LinearRegression as L;"
+        "X = np.random.default_rng(0).normal(size=(50, 3)); m = L().fit(X, X[:, 0]);"
+        "cs.explain(m, X, X[:1], approach='gaussian', n_samples=4); sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_as_many_threads_are_used_as_the_model_would_use():
+    assert count_threads(RandomForestRegressor()) == 1
+    assert count_threads(RandomForestRegressor(n_jobs=3)) == 3
+    assert count_threads(GradientBoostingClassifier()) == 1
+    assert count_threads(lightgbm("LGBMRegressor").set_params(n_jobs=5)) == 5
+    everyone = count_threads(HistGradientBoostingRegressor())
+    assert everyone >= 1
+    assert count_threads(xgboost("XGBRegressor").set_params(n_jobs=None)) == everyone
+    assert count_threads(lightgbm("LGBMRegressor").set_params(n_jobs=-1)) == everyone
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_the_option_is_true_or_false(value):
+    with pytest.raises(cs.exceptions.OptionError, match="fast_trees must be one of"):
+        cs.Explainer(MODELS["tree"](), approach="gaussian", fast_trees=value).fit(X)

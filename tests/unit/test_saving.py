@@ -1,0 +1,679 @@
+"""Explainers come back from their file as they went in, or not at all."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import safetensors
+import safetensors.numpy
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
+
+import condshap as cs
+from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
+from condshap.exceptions import ModelError, NotFittedError, StorageError
+from condshap.state_file import read_state, write_state
+from condshap.stored_values import restore_values, store_values
+from condshap.testing import example_table
+
+TABLE = example_table(60)
+COLUMNS = {"continuous": ["a", "b", "c"], "categorical": ["d", "e", "f"], "mixed": ["a", "b", "d", "e"]}
+NEEDS = {
+    "continuous": {cs.Kind.CONTINUOUS},
+    "categorical": {cs.Kind.CATEGORICAL},
+    "mixed": {cs.Kind.CONTINUOUS, cs.Kind.CATEGORICAL},
+}
+
+
+def score(table):
+    """A model of whatever columns there are."""
+    out = np.zeros(len(table))
+    for name, wanted in (("d", "low"), ("e", True), ("f", "yes")):
+        if name in table:
+            out += np.asarray(table[name]) == wanted
+    for name in "abc":
+        if name in table:
+            out += np.sin(np.asarray(table[name], dtype=float))
+    return out
+
+
+def scores(table):
+    return np.column_stack([score(table), np.exp(-score(table))])
+
+
+def other_score(table):
+    return score(table) + 1.0
+
+
+def approach_for(name):
+    """A quick version of the approach."""
+    return cs.approaches.VAEAC(epochs=3, depth=1) if name == "vaeac" else name
+
+
+def pairs():
+    for name in cs.available_approaches():
+        supports = cs.approaches.find_approach(name).supports
+        yield from ((name, kind) for kind in COLUMNS if NEEDS[kind] <= supports)
+
+
+def fitted(table, model=score, **options):
+    return cs.Explainer(model, **{"seed": 3, **options}).fit(table)
+
+
+def there_and_back(explainer, folder, model=None, **options):
+    explainer.save(folder / "explainer")
+    return cs.load_explainer(folder / "explainer", explainer.model if model is None else model, **options)
+
+
+def same_answers(ours, theirs, rows):
+    a, b = ours.explain(rows), theirs.explain(rows)
+    for name in ("values", "base_values", "predictions", "std_errors"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    for name in ("coalitions", "values", "std_errors", "n_evaluations"):
+        np.testing.assert_array_equal(getattr(a.value_table, name), getattr(b.value_table, name))
+    for name in ("feature_names", "player_names", "output_names", "membership"):
+        assert getattr(a, name) == getattr(b, name), name
+    untimed = [replace(e.provenance, seconds={"fit": e.provenance.seconds["fit"]}) for e in (a, b)]
+    assert untimed[0] == untimed[1]
+
+
+# --- every approach, every kind of table ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "kind"), list(pairs()))
+def test_loaded_explainer_gives_the_same_answers_bit_for_bit(tmp_path, name, kind):
+    table = TABLE[COLUMNS[kind]]
+    explainer = fitted(table[:-5], approach=approach_for(name))
+    same_answers(explainer, there_and_back(explainer, tmp_path), table[-5:])
+
+
+@pytest.mark.parametrize("name", cs.available_approaches())
+def test_groups_sampled_coalitions_and_several_outputs_come_back(tmp_path, name):
+    kind = "continuous" if cs.Kind.CONTINUOUS in cs.approaches.find_approach(name).supports else "categorical"
+    table = TABLE[COLUMNS[kind]]
+    table = pd.concat([table, table[::-1].reset_index(drop=True).add_suffix("2")], axis=1)
+    groups = {"both": list(table.columns[:2]), **{column: [column] for column in table.columns[2:]}}
+    approach = approach_for(name)
+    explainer = fitted(table, scores, approach=approach, groups=groups, n_coalitions=12)
+    loaded = there_and_back(explainer, tmp_path)
+    same_answers(explainer, loaded, table[:4])
+    assert loaded.players_.names == tuple(groups)
+    assert not loaded.plan_.is_exact
+    np.testing.assert_array_equal(loaded.masks_, explainer.masks_)
+
+
+def test_a_list_of_approaches_comes_back(tmp_path):
+    table = TABLE[["a", "b", "c"]].assign(z=lambda t: t["a"] + np.cos(t["c"]))
+    tree = cs.approaches.Ctree(mincriterion=[0.9, 0.5, 0.2])
+    explainer = fitted(table, approach=[tree, "gaussian", tree])
+    loaded = there_and_back(explainer, tmp_path)
+    same_answers(explainer, loaded, table[:4])
+    assert [part.approach.name for part in loaded.parts_] == ["ctree", "gaussian"]
+    assert loaded.approach[0] is loaded.approach[2]
+    assert loaded.approach[1] == "gaussian"
+
+
+def test_training_rows_that_several_approaches_keep_are_stored_once(tmp_path):
+    table = TABLE[["a", "b", "c"]]
+    explainer = fitted(table, approach=["independence", "empirical"])
+    explainer.save(tmp_path / "explainer")
+    held = safetensors.numpy.load_file(tmp_path / "explainer")
+    assert sum(array.shape == table.shape for array in held.values()) == 1
+    loaded = cs.load_explainer(tmp_path / "explainer", score)
+    assert loaded.parts_[0].approach.rows_ is loaded.parts_[1].approach.rows_
+
+
+@pytest.mark.parametrize(
+    "approach",
+    [
+        cs.approaches.Gaussian(mean=np.zeros(3), covariance=np.eye(3) + 0.5),
+        cs.approaches.Gaussian(mean=[0, 1, 2], covariance="ledoit_wolf"),
+        cs.approaches.Copula(margins="kde"),
+        cs.approaches.Empirical(bandwidth="aicc_by_size", covariance=np.eye(3)),
+        cs.approaches.Empirical(bandwidth="aicc", eta=np.float64(0.9)),
+        cs.approaches.Ctree(mincriterion=(0.9, 0.2), minsplit=10),
+        cs.approaches.RegressionSeparate([Ridge(), DecisionTreeRegressor(max_depth=2), None]),
+        cs.approaches.RegressionSeparate(make_pipeline(StandardScaler(), RandomForestRegressor(3))),
+        cs.approaches.RegressionSurrogate(RandomForestRegressor(3), n_coalitions_per_row=2),
+        cs.approaches.RegressionSurrogate([HistGradientBoostingRegressor(max_iter=5), LinearRegression()]),
+    ],
+    ids=str,
+)
+def test_options_of_approaches_come_back(tmp_path, approach):
+    table = TABLE[["a", "b", "c"]]
+    explainer = fitted(table, approach=approach)
+    loaded = there_and_back(explainer, tmp_path)
+    same_answers(explainer, loaded, table[:3])
+    assert type(loaded.approach) is type(approach)
+    assert repr(loaded.approach) == repr(approach)
+
+
+@pytest.mark.parametrize("convert", [lambda t: t, pl.from_pandas, pa.Table.from_pandas])
+def test_a_given_joint_table_comes_back(tmp_path, convert):
+    table = TABLE[["e", "f"]]
+    joint = table.drop_duplicates().assign(joint_prob=0.25)
+    explainer = fitted(table, approach=cs.approaches.Categorical(joint_table=convert(joint), share_unseen=False))
+    same_answers(explainer, there_and_back(explainer, tmp_path), table[:5])
+
+
+def test_surrogate_of_levels_is_not_fitted_again(tmp_path, monkeypatch):
+    table = TABLE[COLUMNS["mixed"]]
+    explainer = fitted(table, approach="regression_surrogate")
+    explainer.save(tmp_path / "explainer")
+
+    def refuse(*_):
+        raise AssertionError("fitted again")
+
+    monkeypatch.setattr(HistGradientBoostingRegressor, "fit", refuse)
+    same_answers(explainer, cs.load_explainer(tmp_path / "explainer", score), table[:3])
+
+
+def test_whatever_vaeac_learns_beside_its_networks_comes_back(tmp_path):
+    explainer = fitted(TABLE[["a", "b"]], approach=approach_for("vaeac"))
+    approach = explainer.parts_[0].approach
+    approach.trust_, approach.donors_ = 0.7, np.arange(6.0).reshape(3, 2)
+    loaded = there_and_back(explainer, tmp_path).parts_[0].approach
+    assert loaded.trust_ == 0.7
+    np.testing.assert_array_equal(loaded.donors_, approach.donors_)
+    assert {name for name in vars(loaded) if name.endswith("_")} == {n for n in vars(approach) if n.endswith("_")}
+
+
+def test_missing_values_come_back(tmp_path):
+    table = TABLE[["a", "b", "d"]].mask(np.random.default_rng(0).random((60, 3)) < 0.1)
+    explainer = fitted(table, lambda t: np.nan_to_num(t["a"]), approach="independence")
+    same_answers(explainer, there_and_back(explainer, tmp_path), table[:6])
+
+
+def test_loaded_explainer_gives_the_same_numbers_in_another_process(tmp_path):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    model = LinearRegression().fit(X, X @ [1.0, 2.0, 3.0])
+    explainer = cs.Explainer(model, approach="copula", n_samples=16).fit(X)
+    explainer.save(tmp_path / "explainer")
+    code = (
+        "import sys, numpy as np, condshap as cs; from sklearn.linear_model import LinearRegression;"
+        "X = np.random.default_rng(0).normal(size=(50, 3)); model = LinearRegression().fit(X, X @ [1.0, 2.0, 3.0]);"
+        "print(*(v.hex() for v in cs.load_explainer(sys.argv[1], model)(X[:4]).values.ravel().tolist()));"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "explainer")], capture_output=True, text=True, check=True
+    )
+    numbers, loads_torch = run.stdout.splitlines()
+    theirs = [float.fromhex(value) for value in numbers.split()]
+    np.testing.assert_allclose(theirs, explainer(X[:4]).values.ravel(), rtol=0, atol=1e-12)
+    assert loads_torch == "False"
+
+
+# --- tables, models and options ---------------------------------------------------------------------------------------
+
+
+def tables():
+    mixed = TABLE[["a", "c", "d", "e", "f"]].assign(n=np.arange(60) % 7)
+    objects = mixed.astype({"e": object, "n": object})
+    polars = pl.from_pandas(mixed.assign(d=mixed["d"].astype(str)))
+    polars = polars.with_columns(pl.col("d").cast(pl.Enum(["middle", "low", "high"])))
+    return {
+        "pandas": mixed,
+        "objects": objects,
+        "small dtypes": mixed.astype({"a": "float32", "n": "int8"}),
+        "nullable": mixed.convert_dtypes(),
+        "polars": polars,
+        "pyarrow": pa.Table.from_pandas(mixed),
+        "ordered": mixed.assign(d=pd.Categorical(mixed["d"], ["low", "middle", "high"], ordered=True)),
+        "numbered levels": mixed.assign(d=mixed["n"].astype("category")),
+    }
+
+
+@pytest.mark.parametrize("name", tables())
+def test_model_gets_its_table_type_back(tmp_path, name):
+    table = tables()[name]
+    seen = []
+
+    def model(given):
+        seen.append(given)
+        return np.asarray(given["a"], dtype=float)
+
+    explainer = fitted(table, model, approach="independence", n_samples=4, n_coalitions=9)
+    seen.clear()
+    explainer.explain(table[:3])
+    ours = seen[-1]
+    loaded = there_and_back(explainer, tmp_path)
+    assert loaded.schema_ == explainer.schema_
+    loaded.explain(table[:3])
+    theirs = seen[-1]
+    assert type(ours) is type(theirs)
+    if isinstance(ours, pd.DataFrame):
+        pd.testing.assert_frame_equal(ours, theirs)
+    else:
+        assert ours.equals(theirs)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "bool", "<U3", object])
+def test_arrays_come_back(tmp_path, dtype):
+    X = np.array([["10", "1", "0"], ["7", "0", "3"], ["2", "5", "1"], ["0", "1", "2"]] * 5)
+    X = X.astype(int).astype(dtype) if dtype != "<U3" else X
+    explainer = fitted(X, lambda A: A.astype(float).sum(axis=1), approach="independence")
+    same_answers(explainer, there_and_back(explainer, tmp_path), X[:3])
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2], [7, 3, 5], pd.MultiIndex.from_product([["p"], ["x", "y", "z"]])])
+def test_unusual_column_names_come_back(tmp_path, columns):
+    X = pd.DataFrame(TABLE[["a", "b", "c"]].to_numpy(), columns=columns)
+    explainer = fitted(X, lambda t: t[t.columns[0]].to_numpy(), approach="gaussian")
+    same_answers(explainer, there_and_back(explainer, tmp_path), X[:3])
+
+
+def test_declared_categories_come_back(tmp_path):
+    table = TABLE[["a"]].assign(n=np.arange(60) % 3)
+    explainer = cs.Explainer(lambda t: t["n"] + t["a"], approach="ctree").fit(table, categorical=["n"])
+    loaded = there_and_back(explainer, tmp_path)
+    assert loaded.schema_.of_kind(cs.Kind.CATEGORICAL) == ("n",)
+    same_answers(explainer, loaded, table[:3])
+
+
+@pytest.mark.parametrize("output", [None, "5", 1, np.int64(2), True])
+def test_classifiers_come_back_with_the_output_that_was_picked(tmp_path, output):
+    table = TABLE[["a", "b", "c"]]
+    classes = np.array([3, 5, 8]) if output is not True else np.array([False, True, True])
+    model = RandomForestClassifier(5, random_state=0).fit(table, classes[np.arange(60) % 3])
+    explainer = fitted(table, model, approach="gaussian", output=output)
+    same_answers(explainer, there_and_back(explainer, tmp_path), table[:3])
+
+
+def test_options_of_the_explainer_come_back(tmp_path):
+    table = TABLE[["a", "b", "c"]]
+    options = {
+        "n_samples": np.int64(16), "groups": {"first": table.columns[:1], "rest": [1, "c"]}, "base_value": 0.25, "seed": 9,
+        "n_jobs": 2, "device": "cpu", "memory_budget": "10MB", "progress": False,
+    }  # fmt: skip
+    explainer = fitted(table, approach="gaussian", **options)
+    loaded = there_and_back(explainer, tmp_path)
+    found = loaded.get_params(deep=False)
+    assert found["groups"] == {"first": ["a"], "rest": [1, "c"]}
+    for name in set(options) - {"groups"}:
+        assert found[name] == options[name], name
+    assert found["model"] is score
+    assert found["approach"] == "gaussian"
+    same_answers(explainer, loaded, table[:3])
+    np.testing.assert_array_equal(clone(loaded).fit(table)(table[:3]).values, explainer(table[:3]).values)
+
+
+def test_coalitions_that_were_given_come_back(tmp_path):
+    table = TABLE[["a", "b", "c"]]
+    plan = cs.CoalitionPlan.given(np.eye(3, dtype=bool), [1.0, 2.0, 3.0])
+    explainer = fitted(table, scores, approach="gaussian", coalitions=plan, base_value=[0.5, 1])
+    loaded = there_and_back(explainer, tmp_path)
+    assert loaded.coalitions is loaded.plan_
+    same_answers(explainer, loaded, table[:3])
+
+
+def test_everything_that_was_learned_comes_back(tmp_path):
+    """Whoever adds an attribute to the explainer need not think of saving, or learns of it here."""
+    explainer = fitted(TABLE[["a", "b", "c"]], approach="gaussian")
+    loaded = there_and_back(explainer, tmp_path)
+    ours, theirs = ({k for k in vars(one) if k.endswith("_")} for one in (explainer, loaded))
+    assert ours == theirs
+    assert loaded.seconds_ == explainer.seconds_
+    assert loaded.warnings_ == explainer.warnings_
+    for name in ("n_samples_", "base_value_", "error_factors_", "masks_"):
+        ours, theirs = getattr(explainer, name), getattr(loaded, name)
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype
+
+
+def test_warnings_of_the_fit_come_back(tmp_path):
+    table = TABLE[["a", "b"]].assign(k=1.0)
+    with pytest.warns(cs.CondShapWarning, match="constant"):
+        explainer = fitted(table, approach="independence")
+    assert "constant" in there_and_back(explainer, tmp_path).explain(table[:2]).provenance.warnings[0]
+
+
+def test_a_loaded_explainer_can_be_saved_again(tmp_path):
+    table = TABLE[COLUMNS["mixed"]]
+    loaded = there_and_back(fitted(table, approach="ctree"), tmp_path)
+    first = (tmp_path / "explainer").read_bytes()
+    same_answers(loaded, there_and_back(loaded, tmp_path), table[:3])
+    assert len((tmp_path / "explainer").read_bytes()) == len(first)
+
+
+def test_loading_needs_no_pickle(tmp_path, monkeypatch):
+    approach = cs.approaches.RegressionSurrogate(RandomForestRegressor(2))
+    explainer = fitted(TABLE[["a", "b", "c"]], approach=["ctree", approach])
+
+    def refuse(*_args, **_options):
+        raise AssertionError("pickle was used")
+
+    for name in ("load", "loads", "Unpickler", "dump", "dumps", "Pickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    there_and_back(explainer, tmp_path)
+
+
+ARRAYS = {
+    "floats": np.arange(6.0).reshape(2, 3),
+    "turned": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "every other": np.arange(8.0)[::2],
+    "small": np.ones(3, dtype=np.float32),
+    "flags": np.array([True, False]),
+    "keys": np.array([2**64 - 1], dtype=np.uint64),
+    "positions": np.arange(3, dtype=np.intp),
+    "one number": np.array(3, dtype=np.int32),
+    "nothing": np.empty((0, 4)),
+    "gaps": np.array([np.nan, np.inf, -0.0]),
+}
+
+
+def test_arrays_keep_their_dtype_shape_and_order(tmp_path):
+    facts = {"seed": 2**63, "share": 0.1, "name": "Ære", "nothing": None}
+    write_state(State({**ARRAYS, "floats again": ARRAYS["floats"]}, facts), tmp_path / "state")
+    state = read_state(tmp_path / "state")
+    assert state.facts == facts
+    assert state.arrays["floats again"] is state.arrays["floats"]
+    for name, array in ARRAYS.items():
+        found = state.arrays[name]
+        assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, array.tobytes()), name
+        assert found.flags.writeable
+    assert state.arrays["turned"].flags.f_contiguous
+
+
+def test_values_keep_their_types(tmp_path):
+    values = {
+        "list": [1, 2.0, "x", None, True],
+        "tuple": ((1,), [2]),
+        "mapping": {"a": [1], 3: {"b": np.arange(2)}},
+        "scalar": np.float32(0.5),
+        "estimator": Ridge(alpha=2.0),
+    }
+    write_state(store_values(values, "a test"), tmp_path / "state")
+    assert repr(restore_values(read_state(tmp_path / "state"))) == repr(values)
+
+
+# --- approaches of one's own ------------------------------------------------------------------------------------------
+
+
+class Centre:
+    """A sampler that knows one thing only: the mean."""
+
+    name = "centre"
+    supports = CONTINUOUS_ONLY
+    handles_missing = False
+
+    def fit(self, X, schema, *, plan, seed):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def sample(self, X, masks, n_samples, *, keys, seed):
+        rows = np.where(masks[:, None, :], X, self.mean_)[:, :, None, :]
+        return DrawnRows(np.repeat(rows, n_samples, axis=2), error_factor=0.0)
+
+
+class StorableCentre(Centre):
+    def to_state(self):
+        return State({"mean": self.mean_}, {})
+
+    @classmethod
+    def from_state(cls, state):
+        own = cls()
+        own.mean_ = state.arrays["mean"]
+        return own
+
+
+def centre_that_stores(state):
+    return type("Odd", (StorableCentre,), {"to_state": lambda self: state})()
+
+
+def test_an_approach_without_states_cannot_be_saved(tmp_path):
+    explainer = fitted(TABLE[["a", "b"]], approach=Centre())
+    with pytest.raises(StorageError, match=r"must have to_state and from_state.*got 'centre' \(Centre\).*Add these"):
+        explainer.save(tmp_path / "explainer")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_approach_of_ones_own_is_loaded_with_its_class(tmp_path):
+    table = TABLE[["a", "b"]]
+    explainer = fitted(table, approach=StorableCentre())
+    same_answers(explainer, there_and_back(explainer, tmp_path, approaches=[StorableCentre]), table[:3])
+    with pytest.raises(
+        StorageError, match=r"'centre' that is not one of condshap's.*got \[\].*approaches=\[ItsClass\]"
+    ):
+        cs.load_explainer(tmp_path / "explainer", score)
+
+
+def test_an_own_approach_with_the_name_of_ours_is_not_mixed_up_with_it(tmp_path):
+    own = type("Gaussian", (StorableCentre,), {"name": "gaussian"})
+    explainer = fitted(TABLE[["a", "b"]], approach=own())
+    with pytest.raises(StorageError, match="'gaussian' that is not one of condshap's"):
+        there_and_back(explainer, tmp_path)
+    assert isinstance(there_and_back(explainer, tmp_path, approaches=[own]).parts_[0].approach, own)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ({"mean": 1}, "to_state must return a condshap.approaches.base.State, got dict"),
+        (
+            State({"mean": np.array(["a"])}, {}),
+            "must hold booleans, integers or floats, got an array of <U1 as '.*mean'",
+        ),
+        (State({"mean": [1.0]}, {}), "got list as '.*mean'"),
+        (State({}, {"when": object()}), "must be what JSON can hold"),
+    ],
+)
+def test_states_that_cannot_be_stored_are_refused(tmp_path, state, words):
+    explainer = fitted(TABLE[["a", "b"]], approach=centre_that_stores(state))
+    with pytest.raises(StorageError, match=words):
+        explainer.save(tmp_path / "explainer")
+    assert not list(tmp_path.iterdir())
+
+
+class OwnRegressor(BaseEstimator):
+    def fit(self, X, y):
+        self.mean_ = y.mean()
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.mean_)
+
+
+@pytest.mark.parametrize("approach", [cs.approaches.RegressionSeparate, cs.approaches.RegressionSurrogate])
+def test_a_regressor_that_may_hold_code_is_refused(tmp_path, approach):
+    explainer = fitted(TABLE[["a", "b"]], approach=approach(OwnRegressor()))
+    with pytest.raises(
+        StorageError, match=r"must be made of types that hold numbers and no code.*OwnRegressor.*Use one"
+    ):
+        explainer.save(tmp_path / "explainer")
+
+
+def test_an_option_that_is_not_plain_is_refused(tmp_path):
+    explainer = fitted(TABLE[["a", "b"]], approach="gaussian")
+    explainer.seed = object()
+    with pytest.raises(StorageError, match=r"'seed' of the explainer must be plain.*got object. Give it"):
+        explainer.save(tmp_path / "explainer")
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path):
+    fitted(TABLE[["a", "b", "c"]], approach="empirical").save(tmp_path / "explainer")
+    return tmp_path / "explainer"
+
+
+def change(path, alter):
+    """Read a saved explainer, let `alter(tensors, about)` change it, and write it again."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        about = json.loads(file.metadata()["condshap"])
+        tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no mapping
+    alter(tensors, about)
+    safetensors.numpy.save_file(tensors, path, {"condshap": json.dumps(about)})
+
+
+def test_an_explainer_that_is_not_fitted_cannot_be_saved(tmp_path):
+    with pytest.raises(NotFittedError, match="must be fitted before it is saved"):
+        cs.Explainer(score, approach="gaussian").save(tmp_path / "explainer")
+
+
+def test_an_approach_that_was_set_after_the_fit_cannot_be_saved(tmp_path):
+    explainer = fitted(TABLE[["a", "b", "c"]], approach="gaussian").set_params(approach=["gaussian", "copula"])
+    with pytest.raises(StorageError, match="with the approach that it was fitted with"):
+        explainer.save(tmp_path / "explainer")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.95])
+def test_truncated_file_is_refused(saved, share):
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(StorageError, match=r"explainer' must be a complete file written by Explainer.save, but cannot"):
+        cs.load_explainer(saved, score)
+
+
+def test_files_of_others_are_refused(tmp_path):
+    TABLE.to_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "text").write_text("not an explainer at all " * 20)
+    for name in ("rows.parquet", "text"):
+        with pytest.raises(StorageError, match=f"{name}' must be a complete file written by Explainer.save"):
+            cs.load_explainer(tmp_path / name, score)
+    safetensors.numpy.save_file({"x": np.zeros(2)}, tmp_path / "other")
+    with pytest.raises(
+        StorageError, match="must be an explainer saved by condshap, but is some other safetensors file"
+    ):
+        cs.load_explainer(tmp_path / "other", score)
+
+
+def test_missing_file_and_folder_are_refused(tmp_path):
+    for path in (tmp_path / "nowhere", tmp_path):
+        with pytest.raises(StorageError, match=f"must be an existing file, got '{path}'. Check the path"):
+            cs.load_explainer(path, score)
+
+
+def test_paths_that_cannot_be_written_are_refused(tmp_path, saved):
+    explainer = cs.load_explainer(saved, score)
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "no" / "such", saved / "below a file"):
+        with pytest.raises(StorageError, match=f"must be saved to a writable file, got '{path}'.*Choose another path"):
+            explainer.save(path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["explainer", "folder"]
+
+
+def test_saving_leaves_the_usual_permissions_and_nothing_else(tmp_path, saved):
+    (tmp_path / "usual").touch()
+    assert saved.stat().st_mode == (tmp_path / "usual").stat().st_mode
+    assert {path.name for path in tmp_path.iterdir()} == {"usual", "explainer"}
+
+
+def test_file_of_another_format_version_is_refused_with_its_writer(saved):
+    change(saved, lambda tensors, about: about.update(format_version=99, written_by="7.1"))
+    with pytest.raises(
+        StorageError, match=r"must have format version 1, got 99, written by condshap 7.1. Read it with"
+    ):
+        cs.load_explainer(saved, score)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", "{}", '"explainer"'])
+def test_damaged_json_is_refused(saved, text):
+    safetensors.numpy.save_file({"x": np.zeros(2)}, saved, {"condshap": text})
+    with pytest.raises(StorageError, match="part of it is missing or damaged"):
+        cs.load_explainer(saved, score)
+
+
+def test_every_array_is_needed(saved):
+    content, names = saved.read_bytes(), set(safetensors.numpy.load_file(saved))
+    for name in names:
+        saved.write_bytes(content)
+        change(saved, lambda tensors, about, name=name: tensors.pop(name))
+        with pytest.raises(StorageError, match=r"part of it is missing or damaged.*Save it again"):
+            cs.load_explainer(saved, score)
+
+
+def test_every_fact_is_needed(saved):
+    content, facts = saved.read_bytes(), []
+    change(saved, lambda tensors, about: facts.extend(about["facts"]))
+    for name in facts:
+        saved.write_bytes(content)
+        change(saved, lambda tensors, about, name=name: about["facts"].pop(name))
+        with pytest.raises(StorageError, match="part of it is missing or damaged"):
+            cs.load_explainer(saved, score)
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda tensors, about: about["facts"]["learned"].pop("error_factors_"),
+        lambda tensors, about: about["facts"]["options"].update(nonsense=3),
+        lambda tensors, about: about["facts"]["schema"].update(columns=3),
+        lambda tensors, about: about["facts"]["part_0"].pop("name"),
+        lambda tensors, about: about["facts"]["part_0"]["state"]["options"].update(nonsense=3),
+        lambda tensors, about: about["facts"]["part_0"]["state"]["options"].update(sigma={"kind": "odd", "key": "a"}),
+        lambda tensors, about: about["facts"]["plan"].update(masks={"kind": "code", "key": "masks/0"}),
+        lambda tensors, about: about["facts"]["approach"].update(choices=[7]),
+        lambda tensors, about: about.pop("same"),
+        lambda tensors, about: tensors.update({"part_0/positions": np.array([99])}),
+        lambda tensors, about: tensors.update({"plan/weights/1": np.zeros(3)}),
+    ],
+)
+def test_file_with_a_part_missing_or_damaged_is_refused(saved, alter):
+    change(saved, alter)
+    with pytest.raises(StorageError, match="missing or damaged"):
+        cs.load_explainer(saved, score)
+
+
+def test_file_that_names_types_that_may_run_code_is_refused(tmp_path):
+    import skops.io
+
+    explainer = fitted(TABLE[["a", "b"]], approach="regression_surrogate")
+    explainer.save(tmp_path / "explainer")
+    bad = np.frombuffer(skops.io.dumps((OwnRegressor(),)), dtype=np.uint8)
+    change(tmp_path / "explainer", lambda tensors, about: tensors.update({"part_0/state/models": bad}))
+    with pytest.raises(StorageError, match=r"hold numbers and no code, got also \['.*OwnRegressor'\]"):
+        cs.load_explainer(tmp_path / "explainer", score)
+    junk = np.arange(50, dtype=np.uint8)
+    change(tmp_path / "explainer", lambda tensors, about: tensors.update({"part_0/state/models": junk}))
+    with pytest.raises(StorageError, match="must be an estimator whose packages are installed, but loading failed"):
+        cs.load_explainer(tmp_path / "explainer", score)
+
+
+# --- another model ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [scores, lambda table: scores(table)[:, :0]])
+def test_a_model_with_other_outputs_is_refused(saved, model):
+    with pytest.raises(ModelError, match=r"must have the outputs of the one|must return one row of outputs"):
+        cs.load_explainer(saved, model)
+
+
+def test_a_classifier_with_other_classes_is_refused_with_both_names(tmp_path):
+    table = TABLE[["a", "b", "c"]]
+    one, other = (LogisticRegression().fit(table, np.array([*names])[np.arange(60) % 2]) for names in ("uv", "uw"))
+    explainer = fitted(table, one, approach="gaussian")
+    with pytest.raises(ModelError, match=r"fitted with, \['u', 'v'\], got \['u', 'w'\]. Pass that model, or fit a new"):
+        there_and_back(explainer, tmp_path, other)
+
+
+def test_a_model_that_takes_other_columns_is_refused(tmp_path):
+    table = TABLE[["a", "b", "c"]]
+    explainer = fitted(table, LinearRegression().fit(table, table["a"]), approach="gaussian")
+    with pytest.raises(ModelError, match="LinearRegression must accept"):
+        there_and_back(explainer, tmp_path, LinearRegression().fit(table[["a", "b"]], table["a"]))
+
+
+def test_a_model_that_predicts_otherwise_is_announced_and_written_down(saved):
+    with pytest.warns(cs.CondShapWarning, match=r"must be the one.*8 training rows differ.*up to 1, where.*fit a new"):
+        loaded = cs.load_explainer(saved, other_score)
+    assert "differ from the saved ones" in loaded.explain(TABLE[["a", "b", "c"]][:2]).provenance.warnings[-1]
+
+
+def test_a_model_that_only_rounds_otherwise_is_the_same(saved):
+    cs.load_explainer(saved, lambda table: score(table).astype(np.float32))
