@@ -62,13 +62,21 @@ def best(runs: Iterable[Measured]) -> Measured:
     return replace(quickest, peak_mib=max(run.peak_mib for run in every))
 
 
-def machine() -> str:
-    """One line on processor and versions, to stand above a table."""
+def machine(*, gpu: bool = False) -> str:
+    """One line on processor, accelerator if asked for, and versions, to stand above a table."""
     name = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
-    return f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, condshap {condshap.__version__}"
+    parts = [name, f"{os.cpu_count()} cores", *([gpu_name()] if gpu else [])]
+    return f"{', '.join(parts)}; Python {platform.python_version()}, condshap {condshap.__version__}"
+
+
+def gpu_name() -> str:
+    """Name of the accelerator that torch sees."""
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "no accelerator"
 
 
 def run_alone(module: str, *arguments: str) -> str:
@@ -78,4 +86,4 @@ def run_alone(module: str, *arguments: str) -> str:
     """
     command = [sys.executable, "-m", module, *arguments]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | threads).stdout
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | threads).stdout

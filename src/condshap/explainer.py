@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +28,7 @@ from condshap.schema import FeatureSchema
 from condshap.seeding import row_keys
 from condshap.solvers import ShapleyValues, solve_shapley
 from condshap.tables import snapshot
-from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
+from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
 
 _FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
@@ -227,17 +227,16 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
         Where an approach draws missing values because the model refuses them, f(x) is the mean over such draws.
         """
-        filler = next((part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)), None)
-        gaps = np.isnan(rows).any(axis=1) if filler is not None else np.zeros(len(rows), dtype=bool)
+        fillers = [part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)]
+        gaps = np.asarray(np.isnan(rows).any(axis=1) & bool(fillers))
         outputs = np.empty((len(rows), len(self.predictor_.output_names)))
         at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
-        for some in np.array_split(np.flatnonzero(~gaps), max(1, -(-len(rows) // at_once))):
-            if len(some):
-                outputs[some] = self.predictor_(rows[some])
-        for some in np.array_split(np.flatnonzero(gaps), max(1, -(-len(rows) * _FILLS // at_once))):
-            if len(some):
-                batch = draw(filler, rows[some], np.ones_like(self.masks_[:1]), _FILLS, row_keys(rows[some]), self.seed)
-                outputs[some] = evaluate([batch], self.predictor_)[0].means[0]
+        for some in _pieces(np.logical_not(gaps), at_once):
+            outputs[some] = self.predictor_(rows[some])
+        for some in _pieces(gaps, max(1, at_once // _FILLS)):
+            everything = np.ones_like(self.masks_[:1])
+            batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some]), self.seed)
+            outputs[some] = evaluate([batch], self.predictor_)[0].means[0]
         return outputs
 
     def _base_value(self, rows: Rows) -> Floats:
@@ -337,6 +336,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             versions=_versions(),
             warnings=self.warnings_,
         )
+
+
+def _pieces(chosen: Masks, at_once: int) -> Iterator[Indices]:
+    """Positions where `chosen` (n,) is True, at most `at_once` at a time."""
+    positions = np.flatnonzero(chosen)
+    for start in range(0, len(positions), at_once):
+        yield positions[start : start + at_once]
 
 
 def _without_gaps(rows: Rows, n: int = 8) -> Rows:

@@ -237,3 +237,15 @@ def test_as_many_threads_are_used_as_the_model_would_use():
 def test_the_option_is_true_or_false(value):
     with pytest.raises(cs.exceptions.OptionError, match="fast_trees must be one of"):
         cs.Explainer(MODELS["tree"](), approach="gaussian", fast_trees=value).fit(X)
+
+
+def test_forests_are_explained_where_no_cache_can_be_written():
+    program = (
+        "from numba.core import caching; caching.CacheImpl._locator_classes = [];"
+        "[setattr(c, '_locator_classes', []) for c in caching.CacheImpl.__subclasses__()];"
+        "import numpy as np, condshap as cs; from sklearn.tree import DecisionTreeRegressor as D;"
+        "X = np.random.default_rng(0).normal(size=(50, 3)); m = D().fit(X, X[:, 0]);"
+        "cs.explain(m, X, X[:1], approach='gaussian', n_samples=4);"
+        "from condshap.trees.cpu import add_trees; assert 'Null' in type(add_trees._cache).__name__"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,12 +1,34 @@
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from scipy.stats import kstest, norm
+from scipy.stats import kstest, norm, qmc
 
 from condshap.numerics.gaussian import NormalModel, condition, correlation_of, draw_conditional, floor_eigenvalues
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
-from condshap.numerics.nets import normal_nets
+from condshap.numerics.nets import normal_nets, sobol_points
 from condshap.numerics.subsets import random_subsets
 from condshap.seeding import hash_words, row_keys
+
+
+@pytest.mark.parametrize("n_dims", [1, 2, 18, 66, 116])
+@pytest.mark.parametrize("n_points", [1, 16, 32, 64, 128, 256, 512])
+def test_sobol_points_are_the_same_to_the_last_bit_with_torch_and_without(n_points, n_dims, monkeypatch):
+    pytest.importorskip("torch")
+    with_torch = sobol_points(n_points, n_dims)
+    monkeypatch.delitem(sys.modules, "torch")
+    without = sobol_points(n_points, n_dims)
+    expected = qmc.Sobol(n_dims, scramble=False).random(n_points)
+    assert with_torch.dtype == without.dtype == np.float64
+    np.testing.assert_array_equal(with_torch, expected)
+    np.testing.assert_array_equal(without, expected)
+
+
+def test_sobol_points_where_torch_is_loaded_do_not_load_scipy_stats_which_takes_half_a_second():
+    code = "import sys, torch; from condshap.numerics.nets import normal_nets; normal_nets(16, 3, 0)"
+    code += "; sys.exit('scipy.stats' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("n_points", [16, 64, 256])

@@ -185,7 +185,7 @@ def check_supported(approach: Approach, schema: FeatureSchema) -> None:
             needed = " or ".join(sorted(k.value for k in approach.supports))
             raise SchemaError(
                 f"approach '{approach.name}' needs {needed} features, got {kind.value} columns {listing(refused)}. "
-                f"Use {_alternatives(kind)}, or drop these columns."
+                f"Use {_alternatives(schema)}, or drop these columns."
             )
 
 
@@ -198,14 +198,15 @@ def check_missing(approach: Approach, X: Rows, schema: FeatureSchema, *, what: s
     rows = np.flatnonzero(gaps.any(axis=1)).tolist()
     raise SchemaError(
         f"approach '{approach.name}' needs complete {what}, got missing values in columns {listing(columns)}, rows "
-        f"{listing(rows)}. Impute or drop them, or use {_alternatives(None)}."
+        f"{listing(rows)}. Impute or drop them, or use {_alternatives(schema, missing=True)}."
     )
 
 
-def _alternatives(kind: Kind | None) -> str:
-    """Names of approaches that support a kind, or missing values if `kind` is None, for error messages."""
+def _alternatives(schema: FeatureSchema, *, missing: bool = False) -> str:
+    """Names of approaches that support all kinds of the features, and missing values if need be, for error messages."""
     from condshap.approaches import available_approaches, find_approach
 
+    kinds = {kind for kind in Kind if schema.of_kind(kind)}
     classes = [find_approach(name) for name in available_approaches()]
-    fitting = [c.name for c in classes if (c.handles_missing if kind is None else kind in c.supports)]
-    return " or ".join(f"approach='{name}'" for name in fitting)
+    fitting = [c.name for c in classes if kinds <= c.supports and (c.handles_missing or not missing)]
+    return "approach=" + " or ".join(f"'{name}'" for name in fitting)

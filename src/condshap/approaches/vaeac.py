@@ -70,7 +70,7 @@ class VAEAC(VAEACOptions):
         n_importance: int = 10,
         patience: int | None = 40,
         ema: float | None = 0.99,
-        zero_init: bool = True,
+        zero_init: bool | None = None,
         masking: str = "coalitions",
         size_probabilities: Sequence[float] | None = None,
         mask_floor: float = 0.05,

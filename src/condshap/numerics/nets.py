@@ -8,6 +8,7 @@ points of a net are a net again, so one pool serves all sample sizes up to its o
 
 from __future__ import annotations
 
+import sys
 from functools import lru_cache
 
 import numpy as np
@@ -45,12 +46,10 @@ def normal_nets(n_points: int, n_dims: int, seed: int) -> Floats:
     seed : names the random stream
     """
     from scipy.special import ndtri
-    from scipy.stats import qmc
 
     n_nets = pool_size(n_points, n_dims)
     rng = generator(seed, "nets")
-    base = qmc.Sobol(n_dims, scramble=False).random(n_points)
-    cells = (base * n_points).astype(np.int64)  # (K, D)
+    cells = (sobol_points(n_points, n_dims) * n_points).astype(np.int64)  # (K, D)
     pool = np.empty((n_nets, n_points, n_dims))
     at_once = max(1, 2**18 // (n_points * n_dims))
     for start in range(0, n_nets, at_once):
@@ -62,6 +61,24 @@ def normal_nets(n_points: int, n_dims: int, seed: int) -> Floats:
     ndtri(pool, out=pool)
     pool.flags.writeable = False
     return pool
+
+
+def sobol_points(n_points: int, n_dims: int) -> Floats:
+    """First points of the unscrambled Sobol sequence, shape (n_points, n_dims).
+
+    Notes
+    -----
+    torch and SciPy have the same sequence to the last bit, but importing scipy.stats takes half a second: where torch is
+    there already, it is asked.
+    """
+    if "torch" in sys.modules:
+        import torch
+
+        engine = torch.quasirandom.SobolEngine(n_dims)  # type: ignore[no-untyped-call]
+        return np.asarray(engine.draw(n_points, dtype=torch.float64).numpy())
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(n_dims, scramble=False).random(n_points))
 
 
 def _scramble(n_nets: int, n_points: int, n_dims: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:

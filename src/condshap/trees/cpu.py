@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import entry_kernel, kernel
 from condshap.trees.flat import Integers
+from condshap.trees.jit import entry_kernel, kernel
 from condshap.trees.links import finish
 from condshap.trees.packed import PackedTrees
 from condshap.types import Outputs

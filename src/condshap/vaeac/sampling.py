@@ -189,9 +189,8 @@ class Workspace:
 
     def draw(self, e: int, pool: Tensor, net: Tensor) -> Tensor:
         """Draw with member e for points of the tile's nets: pool (D, K, n_nets), net (P,) -> values (M, K, P)."""
-        D, K, _ = pool.shape
-        d, views = self.ensemble.parameters.shape.latent, self._views(K)
-        torch.gather(pool, 2, net.expand(D, K, -1), out=views.noise)
+        d, views = self.ensemble.parameters.shape.latent, self._views(pool.shape[1])
+        torch.gather(pool, 2, net.expand(*pool.shape[:2], -1), out=views.noise)
         torch.mul(views.noise[:d], self.scale[e], out=views.z).add_(self.mean[e])
         weights, h, t, outputs = self.weights[e], views.h, views.t, views.outputs
         self._affine(e, 0, views.z, h)
@@ -295,7 +294,6 @@ def _store(values: Tensor, out: Tensor) -> None:
     """Write values (M, K, P) into (P, K, M); NumPy transposes matrices twice as fast as torch."""
     if values.device.type != "cpu":
         out.copy_(values.permute(2, 1, 0))
-        return
-    target, source = out.numpy(), values.numpy()
-    for k in range(source.shape[1]):
-        target[:, k] = source[:, k].T
+    else:
+        for target, source in zip(out.numpy().swapaxes(0, 1), values.numpy().swapaxes(0, 1), strict=True):
+            target[:] = source.T

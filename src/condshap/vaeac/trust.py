@@ -75,7 +75,7 @@ class _Means:
         """Scores of the rows themselves less the mean over all training rows, (R, levels or 1); means nothing at gaps."""
         column = self.X[:, j]
         mean = self._scores(column[None, None, ~np.isnan(column)], j, None)[0]
-        return self._scores(column[self.rows][None, :, None], j, None)[0] - mean
+        return np.asarray(self._scores(column[self.rows][None, :, None], j, None)[0] - mean)
 
     def _scores(self, values: Floats, j: int, weights: Floats | None) -> Floats:
         """Mean score over the last axis: values (C, R, K) -> (C, R, levels or 1)."""
