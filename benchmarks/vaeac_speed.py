@@ -77,7 +77,7 @@ def timed(call: Callable[[], Any], device: str) -> Seconds:
     return Seconds(time.process_time() - cpu, time.perf_counter() - wall)
 
 
-def train_paper(folder: Path, device: str, size: Size) -> list[Seconds]:
+def train_paper(_folder: Path, device: str, size: Size) -> list[Seconds]:
     """Train the paper's network by the paper's schedule: 15 restarts of 5 epochs, the best one for 195 more."""
     from condshap.vaeac.model import Networks
 

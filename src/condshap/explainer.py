@@ -274,8 +274,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
         plan = replace(self.plan_, masks=self.masks_)  # approaches see features, not groups of them
         for part in parts:
-            if getattr(part.approach, "device", None) == "auto":
-                part.approach.device = self.device
+            for option in ("device", "progress"):  # what an approach leaves open, the explainer decides
+                if getattr(part.approach, option, None) == "auto":
+                    setattr(part.approach, option, getattr(self, option))
             fit_approach(part.approach, rows, self.schema_, plan=plan, seed=self.seed, predict=self.predictor_)
         return tuple(parts)
 

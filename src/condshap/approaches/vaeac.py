@@ -32,6 +32,7 @@ class VAEAC(VAEACOptions):
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.trust`
     fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps
+    progress : a bar over the epochs of training with VLB and IWAE, True or False; "auto" on a terminal or notebook
 
     Attributes
     ----------
@@ -86,6 +87,7 @@ class VAEAC(VAEACOptions):
         device: str = "auto",
         shrink: bool = True,
         fill_missing: bool | str = "auto",
+        progress: bool | str = "auto",
     ) -> None:
         super().__init__(
             depth=depth, width=width, latent=latent, scales=scales, n_restarts=n_restarts,
@@ -100,6 +102,7 @@ class VAEAC(VAEACOptions):
         )  # fmt: skip
         self.shrink = shrink
         self.fill_missing = fill_missing
+        self.progress = progress
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -122,6 +125,7 @@ class VAEAC(VAEACOptions):
     ) -> VAEAC:
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
         from condshap.vaeac.model import Networks
+        from condshap.vaeac.progress import training_bar
         from condshap.vaeac.trust import learn_trust
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
@@ -129,7 +133,10 @@ class VAEAC(VAEACOptions):
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         asks_for_all = len(plan.masks) == 2 ** len(schema)
         coalitions, probabilities = (None, None) if asks_for_all else plan.mask_distribution()
-        self.networks_ = networks.fit(X, n_levels, coalitions=coalitions, probabilities=probabilities, seed=seed)
+        with training_bar(check_choice("progress", self.progress, ("auto", True, False))) as report:
+            self.networks_ = networks.fit(
+                X, n_levels, coalitions=coalitions, probabilities=probabilities, seed=seed, progress=report
+            )
         self.trust_ = learn_trust(self.networks_, X, *plan.mask_distribution(), seed=seed) if self.shrink else 1.0
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self

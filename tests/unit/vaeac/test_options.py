@@ -16,7 +16,10 @@ from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.options import VAEACOptions
 
 FACES = [cs.VAEAC, cs.approaches.VAEAC]
-OWN = {cs.VAEAC: {"device": "auto"}, cs.approaches.VAEAC: {"device": "auto", "shrink": True, "fill_missing": "auto"}}
+OWN = {
+    cs.VAEAC: {"device": "auto"},
+    cs.approaches.VAEAC: {"device": "auto", "shrink": True, "fill_missing": "auto", "progress": "auto"},
+}
 
 
 def parameters(face):
