@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +38,8 @@ class Predictor:
     order : positions of the schema's features in the model's column order, None if they agree
     output_names : names of the explained outputs, O of them
     picked : position of the one output that was asked for, None for all
-    trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit
+    trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
+        pipeline that ends in one
     """
 
     model: Model
@@ -64,7 +66,7 @@ class Predictor:
         names = _output_names(model, outputs.shape[1])
         picked = None if output is None else _pick_output(output, names)
         predictor = cls(model, table_format, order, names if picked is None else (names[picked],), picked)
-        return replace(predictor, trees=_read_trees(predictor, X[:2], outputs)) if fast_trees else predictor
+        return replace(predictor, trees=_read_trees(predictor, X[:2])) if fast_trees else predictor
 
     def __call__(self, rows: Rows) -> Outputs:
         """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
@@ -73,9 +75,18 @@ class Predictor:
     def sampled(self, rows: Rows) -> Outputs:
         """Predict samples (n, M): the numbers of a call, in less time where the trees are known; outputs (n, O).
 
-        Rows with numbers that the model refuses go to the model, which says so in its own words.
+        Rows with numbers that the model refuses go to the model, which says so in its own words; in a pipeline only to its
+        last step, because those before it may have changed them.
         """
-        outputs = None if self.trees is None else _evaluate_trees(self.trees, self._ordered(rows), self.model)
+        if self.trees is None:
+            return self(rows)
+        from condshap.trees.pipelines import split_pipeline
+
+        steps, last = split_pipeline(self.model)
+        features = self._features(rows)
+        outputs = _evaluate_trees(self.trees, features, last)
+        if outputs is None and steps:
+            outputs = _as_outputs(_call(self.model, features, _caller(last)), self.model, len(rows))
         return self(rows) if outputs is None else self._picked(outputs, rows)
 
     def _ordered(self, rows: Rows) -> Rows:
@@ -84,6 +95,16 @@ class Predictor:
     def _all_outputs(self, rows: Rows) -> Outputs:
         table = self.table_format.write(self._ordered(rows))
         return _as_outputs(_call(self.model, table), self.model, len(rows))
+
+    def _features(self, rows: Rows) -> Any:
+        """Rows (n, M) as a tree ensemble gets them: by the earlier steps of its pipeline; plain numbers as they are."""
+        from condshap.trees.pipelines import split_pipeline, transform
+
+        steps, _ = split_pipeline(self.model)
+        if not steps and _are_exact(self.table_format):
+            return self._ordered(rows)
+        table = self.table_format.write(self._ordered(rows))
+        return _call(self.model, table, partial(transform, steps))
 
     def _picked(self, outputs: Outputs, rows: Rows) -> Outputs:
         if self.picked is not None:
@@ -98,37 +119,43 @@ _EXACT_DTYPES = {"float64", "double", *(f"{sign}int{bits}" for sign in ("", "u")
 """Of columns whose numbers reach the model as they are encoded; whole numbers are the same in both."""
 
 
-def _read_trees(predictor: Predictor, trial: Rows, outputs: Outputs) -> PackedTrees | None:
-    """Trees of a model that gets its columns as they are; None if there are none, or whether they are exact is not certain.
+def _are_exact(table: TableFormat) -> bool:
+    return all(column.levels is None and str(column.dtype).lower() in _EXACT_DTYPES for column in table.columns)
 
-    Outputs (n, O) of the model for a few trial rows (n, M) prove that the columns are the right ones.
+
+def _read_trees(predictor: Predictor, trial: Rows) -> PackedTrees | None:
+    """Trees of a model, or of a pipeline's last step; None if there are none, or whether they are exact is not certain.
+
+    The model's own outputs for a few trial rows (n, M) prove that the columns are the right ones. A forest of several jobs
+    adds its trees in any order, so it is tried with one.
     """
-    columns = predictor.table_format.columns
-    if not all(column.levels is None and str(column.dtype).lower() in _EXACT_DTYPES for column in columns):
-        return None
     from condshap.trees import PackedTrees, read_trees
     from condshap.trees.flat import predict_plainly
+    from condshap.trees.pipelines import dense_numbers, split_pipeline, with_one_job
 
-    trees = read_trees(predictor.model, exact=True)
-    if trees is None or trees.n_features != len(columns):
+    _, last = split_pipeline(predictor.model)
+    trees = read_trees(last, exact=True)
+    if trees is None:
         return None
-    found = predict_plainly(trees, predictor._ordered(trial))
-    if found.shape != outputs.shape or not np.allclose(found, outputs, rtol=1e-9):  # several jobs add in any order
+    numbers = dense_numbers(predictor._features(trial.copy()), last, trees.threshold.dtype)
+    if numbers is None or numbers.shape != (len(trial), trees.n_features):
         return None
-    return PackedTrees.of(trees)
+    expected = replace(predictor, model=with_one_job(predictor.model))._all_outputs(trial.copy())
+    found = predict_plainly(trees, numbers)
+    return PackedTrees.of(trees) if np.array_equal(found, expected) else None
 
 
-def _evaluate_trees(trees: PackedTrees, rows: Rows, model: Model) -> Outputs | None:
-    """Outputs (n, O) of a model's trees for rows (n, M), None if some of the numbers are not for them."""
+def _evaluate_trees(trees: PackedTrees, features: Any, model: Model) -> Outputs | None:
+    """Outputs (n, O) of a model's trees for a table of n rows, None if that or some of its numbers are not for them."""
     from condshap.trees.cpu import predict_cpu  # numba takes a while to load
     from condshap.trees.flat import find_unfit
+    from condshap.trees.pipelines import dense_numbers
     from condshap.trees.threads import count_threads
 
-    with np.errstate(over="ignore"):
-        rows = np.ascontiguousarray(rows, dtype=trees.dtype)
-    if find_unfit(rows, trees.accepts) is not None:
+    numbers = dense_numbers(features, model, trees.dtype)
+    if numbers is None or numbers.shape[1] != trees.n_features or find_unfit(numbers, trees.accepts) is not None:
         return None
-    return predict_cpu(trees, rows, count_threads(model))
+    return predict_cpu(trees, numbers, count_threads(model))
 
 
 def _model_format(model: Model, table: TableFormat) -> tuple[TableFormat, tuple[int, ...] | None]:
@@ -207,10 +234,10 @@ def _array_for_torch(table: TableFormat) -> TableFormat:
     return array
 
 
-def _call(model: Model, table: Any) -> Any:
-    """Call the model in the way that gives numbers: probabilities for classifiers, predictions otherwise."""
+def _call(model: Model, table: Any, part: Callable[[Any], Any] | None = None) -> Any:
+    """Call the model, or a part of it, in the way that gives numbers: probabilities for classifiers, else predictions."""
     try:
-        return _caller(model)(table)
+        return (part or _caller(model))(table)
     except (ModelError, MemoryError):
         raise
     except Exception as error:

@@ -13,7 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from joblib import parallel_config
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
@@ -22,8 +24,10 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import condshap as cs
@@ -139,14 +143,138 @@ def test_forest_of_several_jobs_is_read_although_its_own_sums_are_in_any_order()
 
 
 CATEGORIES = X.assign(n=X["n"].astype(str).astype("category"))
+HOLES = X.astype(float).mask(RNG.random(X.shape) < 0.2)
+
+
+def forest(**options):
+    return RandomForestRegressor(15, random_state=0, **options)
+
+
+def encoder(**options):
+    return make_column_transformer((OneHotEncoder(**options), ["n"]), remainder=StandardScaler())
+
+
+PIPELINES = {
+    "levels to codes": lambda: (
+        make_pipeline(make_column_transformer((OrdinalEncoder(), ["n"]), remainder="passthrough"), forest()), CATEGORIES, Y
+    ),
+    "levels to columns": lambda: (make_pipeline(encoder(sparse_output=False), forest()), CATEGORIES, Y),
+    "frames between the steps": lambda: (
+        make_pipeline(encoder(sparse_output=False), forest()).set_output(transform="pandas"), CATEGORIES, Y
+    ),
+    "classes": lambda: (make_pipeline(StandardScaler(), RandomForestClassifier(9, random_state=0)), X, THREE),
+    "a single step": lambda: (make_pipeline(forest()), X, Y),
+    "steps that do nothing": lambda: (Pipeline([("a", "passthrough"), ("b", None), ("c", forest())]), X, Y),
+    "a step that does nothing and one that does": lambda: (
+        Pipeline([("a", "passthrough"), ("b", StandardScaler()), ("c", forest())]), X, Y
+    ),
+    "a step that has nothing to learn": lambda: (make_pipeline(StandardScaler(), Unlearned(), forest()), X, Y),
+    "a step that changes its input": lambda: (make_pipeline(StandardScaler(copy=False), forest()), X.astype(float), Y),
+    "gaps that are filled": lambda: (make_pipeline(SimpleImputer(), forest()), HOLES, Y),
+    "lightgbm": lambda: (make_pipeline(StandardScaler(), lightgbm("LGBMClassifier")), X, CODES),
+    "xgboost": lambda: (make_pipeline(StandardScaler(), xgboost("XGBRegressor")), X, Y),
+}  # fmt: skip
+
+
+class Unlearned(TransformerMixin, BaseEstimator):
+    """A transformer that is never fitted, which scikit-learn minds at the end of a pipeline only."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X * 2.0
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_pipelines_that_end_in_trees_give_their_own_numbers_to_the_last_bit(name):
+    model, table, y = PIPELINES[name]()
+    approach = "independence" if table is HOLES else "ctree"
+    assert_no_number_changes(model.fit(table, y), table, table[:4], approach=approach, n_samples=None)
+
+
+def test_last_step_of_a_pipeline_is_not_called_for_samples():
+    model, table, y = PIPELINES["levels to codes"]()
+    predictor = predictor_of(model.fit(table, y), table)
+    rows = FeatureSchema.learn(table).encode(table)
+    expected = predictor(rows)
+    model.steps[-1] = ("deaf", RandomForestRegressor())
+    np.testing.assert_array_equal(predictor.sampled(rows), expected)
+
+
+def test_pipeline_with_a_forest_of_several_jobs_is_read():
+    several, single = (make_pipeline(StandardScaler(), forest(n_jobs=n)).fit(X, Y) for n in (2, 1))
+    rows = X.to_numpy(dtype=float)
+    np.testing.assert_array_equal(predictor_of(several).sampled(rows), predictor_of(single)(rows))
+    assert several[-1].n_jobs == 2
+
+
+def test_numbers_that_a_pipeline_refuses_are_refused_in_its_own_words():
+    predictor = predictor_of(make_pipeline(StandardScaler(), forest()).fit(X, Y))
+    for value, words in ((np.inf, "Pipeline must accept a DataFrame"), (1e300, "Pipeline must accept a ndarray")):
+        rows = X.to_numpy(dtype=float)
+        rows[7, 2] = value
+        with pytest.raises(ModelError, match=words), np.errstate(over="ignore"):
+            predictor.sampled(rows)
+
+
+def test_rows_that_the_trees_do_not_take_meet_the_earlier_steps_once():
+    model = make_pipeline(StandardScaler(copy=False), forest()).fit(X.astype(float), Y)
+    predictor = predictor_of(model, X.astype(float))
+    expected = predictor(X.to_numpy(dtype=float))
+    fussy = replace(predictor, trees=replace(predictor.trees, n_features=5))
+    np.testing.assert_array_equal(fussy.sampled(X.to_numpy(dtype=float)), expected)
+
+
+def test_columns_that_change_their_names_from_block_to_block_are_left_to_the_library():
+    def rename(table):
+        return table.set_axis([f"{name}{len(table) == 3}" for name in table.columns], axis=1)
+
+    predictor = predictor_of(make_pipeline(FunctionTransformer(rename), forest()).fit(X, Y))
+    assert predictor.trees is not None
+    with pytest.raises(ModelError, match="feature names"):
+        predictor.sampled(X.to_numpy(dtype=float)[:3])
+
+
+def test_columns_of_another_type_reach_the_trees_as_they_reach_the_model():
+    for table in (X.assign(n=X["n"] > 0), X.astype(np.float32)):
+        assert_no_number_changes(forest().fit(table, Y), table, table[:4], approach="independence")
+
+
+def test_numbers_declared_as_levels_reach_the_trees_as_numbers():
+    schema = FeatureSchema.learn(X, ["n"])
+    rows = schema.encode(X)
+    predictor = Predictor.of(forest().fit(X, Y), schema, rows, fast_trees=True)
+    assert predictor.trees is not None
+    np.testing.assert_array_equal(predictor.sampled(rows), predictor(rows))
+
+
+class Shifted(Pipeline):
+    def predict(self, X):
+        return super().predict(X) + 1.0
+
+
+def patched_pipeline():
+    model = make_pipeline(StandardScaler(), forest()).fit(X, Y)
+    model.predict = lambda X: np.zeros(len(X))
+    return model
+
+
+def noisy(table):
+    return table + np.random.default_rng().normal(size=table.shape)
+
+
 LIBRARY = {
-    "a pipeline": lambda: (make_pipeline(StandardScaler(), RandomForestRegressor(3)).fit(X, Y), X),
     "a calibrated model": lambda: (CalibratedClassifierCV(RandomForestClassifier(3), cv=2).fit(X, THREE), X),
     "a function": lambda: (lambda table: table["a"].to_numpy(), X),
     "categories": lambda: (HistGradientBoostingRegressor(max_iter=3).fit(CATEGORIES, Y), CATEGORIES),
-    "booleans": lambda: (RandomForestRegressor(3).fit(X.assign(n=X["n"] > 0), Y), X.assign(n=X["n"] > 0)),
-    "narrow floats": lambda: (RandomForestRegressor(3).fit(X.astype(np.float32), Y), X.astype(np.float32)),
     "objects": lambda: (RandomForestRegressor(3).fit(X.astype(object), Y), X.astype(object)),
+    "a pipeline of another class": lambda: (Shifted([("a", StandardScaler()), ("b", forest())]).fit(X, Y), X),
+    "a pipeline with another method": lambda: (patched_pipeline(), X),
+    "a pipeline without trees": lambda: (make_pipeline(StandardScaler(), LinearRegression()).fit(X, Y), X),
+    "a sparse table before the last step": lambda: (
+        make_pipeline(make_column_transformer((OneHotEncoder(), ["a", "n"])), forest()).fit(X, Y), X
+    ),
 }  # fmt: skip
 
 
@@ -159,10 +287,9 @@ def test_what_is_not_certain_is_left_to_the_library(name):
     np.testing.assert_array_equal(predictor.sampled(rows), predictor(rows))
 
 
-def test_columns_declared_as_levels_are_left_to_the_library():
-    model = RandomForestRegressor(3, random_state=0).fit(X, Y)
-    schema = FeatureSchema.learn(X, ["n"])
-    assert Predictor.of(model, schema, schema.encode(X), fast_trees=True).trees is None
+def test_pipeline_that_gives_other_numbers_at_every_call_is_left_to_the_library():
+    model = make_pipeline(FunctionTransformer(noisy), RandomForestRegressor(30, random_state=0)).fit(X, Y)
+    assert predictor_of(model).trees is None
 
 
 def test_trees_are_not_read_unless_asked_for():

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.ctree.eigen import diagonalise, largest
-from condshap.ctree.jit import kernel
 from condshap.ctree.moments import Moments, Problem
+from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

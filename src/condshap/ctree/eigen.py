@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import kernel
+from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import kernel, reordering_kernel
+from condshap.numerics.jit import kernel, reordering_kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

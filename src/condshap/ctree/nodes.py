@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.ctree.association import assess_predictors, empty_whitening
-from condshap.ctree.jit import entry_kernel, kernel
 from condshap.ctree.moments import Problem, empty_moments, measure_node, read_root
 from condshap.ctree.nominal import split_nominal
 from condshap.ctree.sorting import sort_rows
 from condshap.ctree.splits import Scratch, empty_scratch, fill_variance, split_numeric
+from condshap.numerics.jit import entry_kernel, kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import kernel
 from condshap.ctree.moments import Problem
 from condshap.ctree.sorting import shell_sort
 from condshap.ctree.splits import TOLERANCE, Scratch, admissible_sizes, best_cut, two_sample
+from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

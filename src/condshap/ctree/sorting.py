@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import kernel
+from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int32]

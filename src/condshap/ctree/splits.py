@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import kernel
 from condshap.ctree.moments import Problem
+from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int32]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.jit import entry_kernel
 from condshap.ctree.moments import dot
+from condshap.numerics.jit import entry_kernel
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

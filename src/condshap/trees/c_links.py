@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from condshap.trees.jit import entry_kernel
+from condshap.numerics.jit import entry_kernel
 
 
 @entry_kernel

@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from condshap.numerics.jit import entry_kernel, kernel
 from condshap.trees.flat import Integers
-from condshap.trees.jit import entry_kernel, kernel
 from condshap.trees.links import finish
 from condshap.trees.packed import PackedTrees
 from condshap.types import Outputs
@@ -24,8 +24,8 @@ from condshap.types import Outputs
 Members: TypeAlias = npt.NDArray[np.uint16]
 """Positions of rows within a block."""
 
-BLOCK = 8192
-"""Rows at a time: a column fits into the first cache, and enough of them come to the deeper nodes."""
+BLOCK = 32768
+"""Rows at a time, at most 65536: a column fits into the second cache, and enough of them come to the deeper nodes."""
 
 LEAST = 1024
 """Rows for a thread of its own."""

@@ -7,7 +7,6 @@ enough: the model's own predictions on rows that sit at, just below and just abo
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from condshap.trees import lightgbm_models, sklearn_models, xgboost_models
 from condshap.trees.flat import FlatTrees, predict_plainly
+from condshap.trees.pipelines import with_one_job
 from condshap.types import Model
 
 READERS: dict[str, Callable[[Any], FlatTrees | None]] = {
@@ -55,7 +55,7 @@ def read_trees(model: Model, *, exact: bool = False) -> FlatTrees | None:
 
 def _agrees(trees: FlatTrees, model: Model, *, exact: bool) -> bool:
     """Whether the trees meet the model's own predictions on trial rows; XGBoost adds in float32."""
-    rows, model = trial_rows(trees), _with_one_job(model)
+    rows, model = trial_rows(trees), with_one_job(model)
     table = _named(rows, model)
     expected = np.asarray(model.predict_proba(table) if hasattr(model, "classes_") else model.predict(table))
     got = predict_plainly(trees, rows)
@@ -64,15 +64,6 @@ def _agrees(trees: FlatTrees, model: Model, *, exact: bool) -> bool:
     tolerance = 1e-9 if expected.dtype == np.float64 else 1e-5
     scale = tolerance * np.abs(expected).max()
     return bool(np.allclose(got, expected.reshape(len(rows), -1), rtol=tolerance, atol=scale))
-
-
-def _with_one_job(model: Model) -> Model:
-    """The model, or if it is a forest of several jobs, a shallow copy with one."""
-    if not type(model).__module__.startswith("sklearn.ensemble._forest"):
-        return model
-    alone = copy(model)
-    alone.n_jobs = 1
-    return alone
 
 
 def trial_rows(trees: FlatTrees, n_rows: int = N_TRIALS) -> npt.NDArray[Any]:
