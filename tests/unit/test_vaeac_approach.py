@@ -151,3 +151,20 @@ def test_training_rows_with_gaps_do_not_need_a_model_that_accepts_them():
     model = LinearRegression().fit(X, Y)
     explainer = cs.Explainer(model, approach=cs.approaches.VAEAC(**QUICK), n_samples=8).fit(with_gaps)
     assert abs(explainer.base_value_[0] - model.predict(X).mean()) < 0.2 * model.predict(X).std()
+
+
+@pytest.mark.parametrize(("trust", "n_blind"), [(1.0, 0), (0.75, 8), (0.0, 32)])
+def test_what_is_not_trusted_is_drawn_blind_with_its_share_of_the_weight(trust, n_blind):
+    approach = fitted(TREES.fit(X, Y), X)
+    approach.trust_ = trust
+    rows, keys = X.to_numpy()[:4], row_keys(X.to_numpy()[:4])
+    found = approach.sample(rows, MASKS, 32, keys=keys, seed=1)
+    seen = [
+        approach.networks_.sample(rows, MASKS, n, keys=keys, seed=1, blind=blind)
+        for n, blind in ((32 - n_blind, False), (n_blind, True))
+        if n
+    ]
+    np.testing.assert_array_equal(found.rows, np.concatenate(seen, axis=2))
+    weights = np.full(32, 1 / 32) if found.weights is None else found.weights[0, 0]
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[32 - n_blind :].sum() == pytest.approx(1 - trust)

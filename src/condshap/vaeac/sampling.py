@@ -115,7 +115,7 @@ def sample(
     nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
     pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
     work = Workspace(ensemble, rows, pairs.size, min(_STEP, max(shares)))
-    given = torch.from_numpy(X).to(ensemble.device)
+    given = torch.from_numpy(X.copy()).to(ensemble.device)
     out = _empty((pairs.n, K, X.shape[1]), ensemble.device)
     with torch.inference_mode():
         for pair, row, known, net in pairs.tiles():
