@@ -25,7 +25,8 @@ def chosen_study(name: str, given: argparse.Namespace) -> Study:
     """Study as asked for on the command line."""
     study = shrink(STUDIES[name]) if given.quick else STUDIES[name]
     count = given.repetitions or (2 if given.quick else len(study.repetitions))
-    study = replace(study, repetitions=tuple(range(given.first, given.first + count)))
+    first = study.repetitions[0] if given.first is None else given.first
+    study = replace(study, repetitions=tuple(range(first, first + count)))
     if given.methods:
         study = replace(study, methods=tuple(given.methods))
     if given.cells:
@@ -58,7 +59,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("command", choices=("accuracy", "table", "speed"))
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(USUAL), help=",".join(GROUPS))
     parser.add_argument("--repetitions", type=int, help="how many; by default what the issue asks for")
-    parser.add_argument("--first", type=int, default=0, help="number of the first repetition, which seeds its data")
+    parser.add_argument(
+        "--first", type=int, help="number of the first repetition, which seeds its data; by default the study's own"
+    )
     parser.add_argument("--methods", nargs="+", help="these and no others, e.g. gaussian vaeac 'vaeac:width=64'")
     parser.add_argument(
         "--cells", nargs="+", metavar="PART", help="only cells whose key holds one of these, e.g. 'M=5 N=1000'"
