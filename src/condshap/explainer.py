@@ -16,6 +16,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from condshap import __version__
+from condshap.accelerator.finding import find_accelerator
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.combination import Part, make_parts
@@ -62,8 +63,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     n_jobs : int
         joblib workers; the backend can be chosen with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
-        Where networks are trained and asked, unless an approach object names its own device; "auto" takes an accelerator
-        if there is one.
+        Where networks are trained and asked, unless an approach object names its own device, and where samples are drawn and
+        tree ensembles evaluated; "auto" takes an accelerator if there is one. Approaches and models that cannot use it stay
+        on the CPU.
     memory_budget : str or int
         Bound on what the computation holds beyond its inputs and the value table.
     progress : "auto", True or False
@@ -155,7 +157,12 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             check_missing(part.approach, rows, self.schema_, what="training rows")
         self.example_rows_ = _without_gaps(rows)  # for trials, and by which a saved explainer knows its model
         self.predictor_ = Predictor.of(
-            self.model, self.schema_, self.example_rows_, self.output, fast_trees=self.fast_trees
+            self.model,
+            self.schema_,
+            self.example_rows_,
+            self.output,
+            fast_trees=self.fast_trees,
+            device=find_accelerator(self.device),
         )
         self.n_samples_ = self._samples(parts, len(rows))
         self.parts_ = self._fit_parts(parts, rows)
@@ -220,7 +227,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     def _settings(self) -> Settings:
         progress = None if self.progress == "auto" else bool(self.progress)
-        return Settings(parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress)
+        return Settings(
+            parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress, find_accelerator(self.device)
+        )
 
     def _predict(self, rows: Rows) -> Outputs:
         """Predict rows (n, M) in batches that fit the memory budget.

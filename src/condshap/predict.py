@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condshap.exceptions import ModelError, OptionError, listing
+from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
 from condshap.schema import FeatureSchema
 from condshap.tables import TableFormat
 from condshap.types import Model, Outputs, Rows
 
 if TYPE_CHECKING:
+    import torch
+
     from condshap.trees import PackedTrees
+    from condshap.trees.cuda import DeviceTrees
+    from condshap.trees.flat import FlatTrees
 
 _TORCH_LOCK = threading.Lock()  # evaluation mode is a state of the module, which threads share
 
@@ -40,6 +45,7 @@ class Predictor:
     picked : position of the one output that was asked for, None for all
     trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
         pipeline that ends in one
+    device_trees : the same on an accelerator, where samples are evaluated if there are any; their sums are float64
     """
 
     model: Model
@@ -48,6 +54,7 @@ class Predictor:
     output_names: tuple[str, ...]
     picked: int | None
     trees: PackedTrees | None = field(default=None, repr=False, compare=False)
+    device_trees: DeviceTrees | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(
@@ -58,15 +65,26 @@ class Predictor:
         output: str | int | None = None,
         *,
         fast_trees: bool = False,
+        device: str | None = None,
     ) -> Predictor:
-        """Find out how to call `model` by a trial on the first rows of `X`, and with `fast_trees` read its trees."""
+        """Find out how to call `model` by a trial on the first rows of `X`.
+
+        With `fast_trees` its trees are read, and copied to `device` if there is one.
+        """
         table_format, order = _model_format(model, schema.table_format)
         trial = X[:2].copy()  # a copy, because nothing stops a model from changing its input
         outputs = cls(model, table_format, order, (), None)._all_outputs(trial)
         names = _output_names(model, outputs.shape[1])
         picked = None if output is None else _pick_output(output, names)
         predictor = cls(model, table_format, order, names if picked is None else (names[picked],), picked)
-        return replace(predictor, trees=_read_trees(predictor, X[:2])) if fast_trees else predictor
+        if not fast_trees:
+            return predictor
+        trees = _read_trees(predictor, X[:2])
+        if trees is None:
+            return predictor
+        from condshap.trees import PackedTrees
+
+        return replace(predictor, trees=PackedTrees.of(trees), device_trees=_copy_trees(trees, device))
 
     def __call__(self, rows: Rows) -> Outputs:
         """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
@@ -84,13 +102,26 @@ class Predictor:
 
         steps, last = split_pipeline(self.model)
         features = self._features(rows)
-        outputs = _evaluate_trees(self.trees, features, last)
+        outputs = _evaluate_trees(self.trees, features, last, self.device_trees)
         if outputs is None and steps:
             outputs = _as_outputs(_call(self.model, features, _caller(last)), self.model, len(rows))
         return self(rows) if outputs is None else self._picked(outputs, rows)
 
-    def _ordered(self, rows: Rows) -> Rows:
-        return rows if self.order is None else rows[:, self.order]
+    def call_module(self, rows: torch.Tensor) -> torch.Tensor:
+        """Outputs of a torch module for rows (n, M) that are a tensor: (n, O), unless the module returns anything else."""
+        outputs: torch.Tensor = _call_torch(self.model, self._ordered(rows))
+        outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+        return outputs if self.picked is None else outputs[:, self.picked : self.picked + 1]
+
+    @property
+    def takes_plain_rows(self) -> bool:
+        """Whether the model, and no pipeline before it, gets the encoded numbers as they are, but for their order."""
+        from condshap.trees.pipelines import split_pipeline
+
+        return not split_pipeline(self.model)[0] and _are_exact(self.table_format)
+
+    def _ordered(self, rows: Any) -> Any:
+        return rows if self.order is None else rows[:, list(self.order)]
 
     def _all_outputs(self, rows: Rows) -> Outputs:
         table = self.table_format.write(self._ordered(rows))
@@ -100,9 +131,9 @@ class Predictor:
         """Rows (n, M) as a tree ensemble gets them: by the earlier steps of its pipeline; plain numbers as they are."""
         from condshap.trees.pipelines import split_pipeline, transform
 
-        steps, _ = split_pipeline(self.model)
-        if not steps and _are_exact(self.table_format):
+        if self.takes_plain_rows:
             return self._ordered(rows)
+        steps, _ = split_pipeline(self.model)
         table = self.table_format.write(self._ordered(rows))
         return _call(self.model, table, partial(transform, steps))
 
@@ -123,13 +154,26 @@ def _are_exact(table: TableFormat) -> bool:
     return all(column.levels is None and str(column.dtype).lower() in _EXACT_DTYPES for column in table.columns)
 
 
-def _read_trees(predictor: Predictor, trial: Rows) -> PackedTrees | None:
+def _copy_trees(trees: FlatTrees, device: str | None) -> DeviceTrees | None:
+    """Trees on a device, None without one, or, with a warning, where they do not fit its layout."""
+    if device is None:
+        return None
+    from condshap.trees.cuda import DeviceTrees
+
+    try:
+        return DeviceTrees.of(trees, device)
+    except ModelError as error:
+        warnings.warn(f"the model is evaluated on the CPU: {error}", CondShapWarning, stacklevel=2)
+        return None
+
+
+def _read_trees(predictor: Predictor, trial: Rows) -> FlatTrees | None:
     """Trees of a model, or of a pipeline's last step; None if there are none, or whether they are exact is not certain.
 
     The model's own outputs for a few trial rows (n, M) prove that the columns are the right ones. A forest of several jobs
     adds its trees in any order, so it is tried with one.
     """
-    from condshap.trees import PackedTrees, read_trees
+    from condshap.trees import read_trees
     from condshap.trees.flat import predict_plainly
     from condshap.trees.pipelines import dense_numbers, split_pipeline, with_one_job
 
@@ -142,12 +186,13 @@ def _read_trees(predictor: Predictor, trial: Rows) -> PackedTrees | None:
         return None
     expected = replace(predictor, model=with_one_job(predictor.model))._all_outputs(trial.copy())
     found = predict_plainly(trees, numbers)
-    return PackedTrees.of(trees) if np.array_equal(found, expected) else None
+    return trees if np.array_equal(found, expected) else None
 
 
-def _evaluate_trees(trees: PackedTrees, features: Any, model: Model) -> Outputs | None:
+def _evaluate_trees(
+    trees: PackedTrees, features: Any, model: Model, there: DeviceTrees | None = None
+) -> Outputs | None:
     """Outputs (n, O) of a model's trees for a table of n rows, None if that or some of its numbers are not for them."""
-    from condshap.trees.cpu import predict_cpu  # numba takes a while to load
     from condshap.trees.flat import find_unfit
     from condshap.trees.pipelines import dense_numbers
     from condshap.trees.threads import count_threads
@@ -155,6 +200,12 @@ def _evaluate_trees(trees: PackedTrees, features: Any, model: Model) -> Outputs 
     numbers = dense_numbers(features, model, trees.dtype)
     if numbers is None or numbers.shape[1] != trees.n_features or find_unfit(numbers, trees.accepts) is not None:
         return None
+    if there is not None:
+        from condshap.trees.cuda import predict_from_host
+
+        return predict_from_host(there, numbers)
+    from condshap.trees.cpu import predict_cpu  # numba takes a while to load
+
     return predict_cpu(trees, numbers, count_threads(model))
 
 
@@ -302,7 +353,7 @@ def _call_torch(model: Model, values: Any) -> Any:
     parameter = next((p for p in model.parameters() if p.is_floating_point()), None)
     device = parameter.device if parameter is not None else "cpu"
     dtype = parameter.dtype if parameter is not None else torch.float32
-    inputs = torch.tensor(values, dtype=dtype, device=device)
+    inputs = torch.as_tensor(values).to(device, dtype, copy=True)
     with _TORCH_LOCK:
         training = [module for module in model.modules() if module.training]
         model.eval()

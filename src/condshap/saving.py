@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from condshap.accelerator.finding import find_accelerator
 from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
@@ -66,7 +67,14 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         plan = CoalitionPlan(**restore_values(state.part("plan")))
         output, rows = options["output"], learned["example_rows_"]
         names, outputs = (restore_values(state.part("model"))[name] for name in ("output_names", "outputs"))
-    predictor = Predictor.of(model, schema, rows, output, fast_trees=options.get("fast_trees", True))
+    predictor = Predictor.of(
+        model,
+        schema,
+        rows,
+        output,
+        fast_trees=options.get("fast_trees", True),
+        device=find_accelerator(options.get("device", "auto")),
+    )
     _check_outputs(predictor, names)
     with _clear_damage(path):
         parts = tuple(_restore_part(state.part(name), approaches, predictor) for name in state.facts["parts"])

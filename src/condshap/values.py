@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
+
+if TYPE_CHECKING:
+    from condshap.accelerator.models import DeviceModel
+    from condshap.numerics.device_draws import DeviceDraws
 
 _BLOCK_ROWS = 2**17
 _COPIES = 5  # a block's rows exist about this often: samples, normals or donors, the model's table and its own copies
@@ -44,11 +49,16 @@ class ValueTable:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to compute, without any say in what: memory in bytes, joblib workers, whether to show a bar."""
+    """How to compute: memory in bytes, joblib workers, whether to show a bar; none has a say in the numbers.
+
+    `device` is a torch device on which samples are drawn, evaluated and averaged where approach and model can, None for
+    NumPy alone. Its numbers are others by rounding, as those of another machine.
+    """
 
     memory_budget: int = 2**30
     n_jobs: int = 1
     progress: bool | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +115,19 @@ def estimate_values(
         if not is_sampler(part.approach):
             means[part.positions] = part.approach.estimate(X, masks[part.positions])
     samplers = [part for part in parts if is_sampler(part.approach)]
-    blocks = [block for part in samplers for block in _plan_blocks(part, n_samples, X.shape, settings)]
-    for block, moments in zip(blocks, _run(work, blocks, settings), strict=True):
+    here = [part for part in samplers if not _draws_there(part, settings)]
+    there = [part for part in samplers if _draws_there(part, settings)]
+    blocks = [block for part in here for block in _plan_blocks(part, n_samples, X.shape, _limit(X, settings))]
+    results = _run(work, blocks, settings)
+    if there:
+        from condshap.accelerator.models import on_device
+
+        model = on_device(predictor)
+        far = _far_limit(X, settings, is_there=model.is_there)
+        more = [block for part in there for block in _plan_blocks(part, n_samples, X.shape, far)]
+        results = chain(results, _run_there(more, model, X, masks, keys, seed, settings))
+        blocks = [*blocks, *more]
+    for block, moments in zip(blocks, results, strict=True):
         means[block.coalitions, block.rows] = moments.means
         variances[block.coalitions, block.rows] = moments.variances
         is_nominal[block.coalitions] = moments.is_nominal
@@ -171,11 +192,51 @@ def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Flo
     return np.asarray(np.einsum("crk,crko,crko->cro", weights, centred, centred))
 
 
-def _plan_blocks(part: Part, n_samples: Indices, shape: tuple[int, int], settings: Settings) -> Iterator[_Block]:
-    """Blocks of a part's coalitions with the same number of samples, times rows, small enough for the memory budget."""
-    n_rows, n_features = shape
-    bytes_per_row = 8 * n_features * _COPIES + 64
-    limit = int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
+def _draws_there(part: Part, settings: Settings) -> bool:
+    return settings.device is not None and hasattr(part.approach, "sample_on")
+
+
+def _run_there(
+    blocks: Sequence[_Block],
+    model: DeviceModel,
+    X: Rows,
+    masks: Masks,
+    keys: RowKeys,
+    seed: int,
+    settings: Settings,
+) -> Iterator[Moments]:
+    """Results of blocks whose samples are drawn on the device, in order, with a bar."""
+    from condshap.accelerator.engine import reduce_blocks
+
+    def draw_there(block: _Block) -> DeviceDraws:
+        rows, asked = X[block.rows], {"keys": keys[block.rows], "seed": seed, "device": settings.device}
+        with single_threaded_blas():
+            drawn: DeviceDraws = block.part.approach.sample_on(rows, masks[block.coalitions], block.n_samples, **asked)
+        return drawn
+
+    reduced = reduce_blocks(draw_there, model, blocks)
+    for means, variances, factor, n in _bar(reduced, len(blocks), settings):
+        yield Moments(means, variances, np.full(len(means), factor is None), n)
+
+
+def _limit(X: Rows, settings: Settings) -> int:
+    """Samples of a block that fit the memory budget."""
+    bytes_per_row = 8 * X.shape[1] * _COPIES + 64
+    return int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
+
+
+def _far_limit(X: Rows, settings: Settings, *, is_there: bool) -> int:
+    """Samples of a block that fit the device, and the host's memory budget if the model is not on the device."""
+    from condshap.accelerator.engine import rows_at_once
+
+    assert settings.device is not None
+    limit = rows_at_once(X.shape[1], settings.device)
+    return limit if is_there else min(limit, _limit(X, settings))
+
+
+def _plan_blocks(part: Part, n_samples: Indices, shape: tuple[int, int], limit: int) -> Iterator[_Block]:
+    """Blocks of a part's coalitions with the same number of samples, times rows, with at most `limit` samples."""
+    n_rows, _ = shape
     wanted = n_samples[part.positions]
     for k in np.unique(wanted)[::-1]:
         positions = part.positions[wanted == k]
@@ -189,8 +250,6 @@ def _plan_blocks(part: Part, n_samples: Indices, shape: tuple[int, int], setting
 
 def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: Settings) -> Iterable[Moments]:
     """Results of all blocks in order, with a bar, by joblib when more than one worker is wanted."""
-    from tqdm.auto import tqdm
-
     n_jobs = min(settings.n_jobs, len(blocks)) if settings.n_jobs > 0 else settings.n_jobs
     if n_jobs in (0, 1):  # 0: a single player leaves nothing to do
         results: Iterable[Any] = map(work, blocks)
@@ -199,9 +258,14 @@ def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: 
 
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", pre_dispatch="n_jobs")
         results = parallel(delayed(work)(block) for block in blocks)
-    bar: Iterable[Moments] = tqdm(
-        results, total=len(blocks), desc="v(S)", unit="block", disable=_bar_disabled(settings.progress)
-    )
+    return _bar(results, len(blocks), settings)
+
+
+def _bar(results: Iterable[Any], n_blocks: int, settings: Settings) -> Iterable[Any]:
+    from tqdm.auto import tqdm
+
+    disable = _bar_disabled(settings.progress)
+    bar: Iterable[Any] = tqdm(results, total=n_blocks, desc="v(S)", unit="block", disable=disable)
     return bar
 
 

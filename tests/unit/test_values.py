@@ -6,7 +6,7 @@ from condshap.combination import Part
 from condshap.numerics.splicing import splice_donors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
-from condshap.values import Settings, _plan_blocks, estimate_values, evaluate
+from condshap.values import Settings, _limit, _plan_blocks, estimate_values, evaluate
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(30, 3))
@@ -102,9 +102,9 @@ def test_padding_of_weight_zero_is_never_evaluated():
 
 def test_blocks_cover_every_pair_once_and_respect_the_budget():
     n_samples = np.array([16, 256, 256, 32, 16, 16, 16, 64, 16])
-    settings = Settings(memory_budget=2**20)
+    limit = _limit(np.zeros((50, 10)), Settings(memory_budget=2**20))
     seen = np.zeros((9, 50), dtype=int)
-    for block in _plan_blocks(Part(None, np.arange(1, 8)), n_samples, (50, 10), settings):
+    for block in _plan_blocks(Part(None, np.arange(1, 8)), n_samples, (50, 10), limit):
         assert (n_samples[block.coalitions] == block.n_samples).all()
         seen[block.coalitions, block.rows] += 1
         n_rows = len(range(*block.rows.indices(50)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Masks, RowKeys, Rows
+
+if TYPE_CHECKING:
+    from condshap.numerics.device_draws import DeviceDraws
 
 _MARGINS: dict[str, type[EmpiricalMargin] | type[KernelMargin]] = {"empirical": EmpiricalMargin, "kde": KernelMargin}
 
@@ -66,6 +69,20 @@ class Copula(BaseEstimator):  # type: ignore[misc]
             rows[known, :, :, j] = X[:, j, None]
             rows[~known, :, :, j] = margin.from_scores(rows[~known, :, :, j])
         return DrawnRows(rows, error_factor=None)
+
+    def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
+        """Draw the same on a device."""
+        import torch
+
+        from condshap.numerics.device_draws import DeviceDraws, draw_normal, from_scores
+
+        scores, stage = self._scores(X), self.name
+        rows = draw_normal(self.model_, scores, masks, n_samples, keys=keys, seed=seed, stage=stage, device=device)
+        given = torch.as_tensor(X, device=device)
+        for j, margin in enumerate(self.margins_):
+            known = torch.as_tensor(masks[:, j], device=device)[:, None, None]
+            rows[..., j] = torch.where(known, given[None, :, None, j], from_scores(margin, rows[..., j]))
+        return DeviceDraws(rows)
 
     def to_state(self) -> State:
         """Store the margin of every column and the correlation of the normal scores."""

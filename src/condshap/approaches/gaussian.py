@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
+
+if TYPE_CHECKING:
+    from condshap.numerics.device_draws import DeviceDraws
 
 
 class Gaussian(BaseEstimator):  # type: ignore[misc]
@@ -60,6 +63,15 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
         rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
         return DrawnRows(rows, error_factor=None)
+
+    def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
+        """Draw the same on a device."""
+        from condshap.numerics.device_draws import DeviceDraws, draw_normal
+
+        stage = self.name
+        return DeviceDraws(
+            draw_normal(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=stage, device=device)
+        )
 
     def to_state(self) -> State:
         """Store mean, scale and correlation."""

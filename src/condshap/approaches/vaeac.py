@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from condshap.coalitions import CoalitionPlan
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
-from condshap.types import Masks, Outputs, RowKeys, Rows
+from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
+
+if TYPE_CHECKING:
+    from condshap.numerics.device_draws import DeviceDraws
 
 _PAPER_SAMPLES = 250
 
@@ -146,21 +149,37 @@ class VAEAC(VAEACOptions):
 
         A share 1 - `trust_` of the distribution is what the networks draw when they are told nothing.
         """
+        rows, weights = self._draw(X, masks, n_samples, keys, seed)
+        joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=2)
+        every = None if weights is None else np.broadcast_to(weights, joined.shape[:3])
+        return DrawnRows(joined, every, error_factor=self._error_factor)
+
+    def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
+        """Draw the same and leave it on the device."""
+        import torch
+
+        from condshap.numerics.device_draws import DeviceDraws
+
+        rows, weights = self._draw(X, masks, n_samples, keys, seed, as_tensor=True)
+        joined = (rows[0] if len(rows) == 1 else torch.cat(rows, dim=2)).to(device)
+        every = None if weights is None else torch.as_tensor(weights, device=device)
+        return DeviceDraws(joined, every, self._error_factor)
+
+    def _draw(
+        self, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
+    ) -> tuple[list[Any], Floats | None]:
+        """Draws that know and blind ones, each (C, R, some of K, M), and the weights (K,) of all, None if they are equal."""
         n_blind = _n_blind(self.trust_, n_samples)
         shares = {False: (n_samples - n_blind, self.trust_), True: (n_blind, 1 - self.trust_)}
-        rows, weights = [], []
-        for blind, (n, share) in shares.items():
-            if n:
-                drawn = self.networks_.sample(
-                    X, masks, n, keys=keys, seed=seed, fill_missing=self.fills_missing_, blind=blind
-                )
-                rows.append(drawn)
-                weights.append(self.networks_.weights(n) * share)
-        joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=2)
-        each = np.concatenate(weights)
-        every = None if np.ptp(each) == 0 else np.broadcast_to(each, joined.shape[:3])
-        is_plain = self.networks_.config.draws == "plain"
-        return DrawnRows(joined, every, error_factor=1.0 if is_plain else None)
+        how: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": self.fills_missing_, "as_tensor": as_tensor}
+        wanted = {blind: some for blind, some in shares.items() if some[0]}
+        rows = [self.networks_.sample(X, masks, n, blind=blind, **how) for blind, (n, _) in wanted.items()]
+        weights = np.concatenate([self.networks_.weights(n) * share for n, share in wanted.values()])
+        return rows, None if np.ptp(weights) == 0 else weights
+
+    @property
+    def _error_factor(self) -> float | None:
+        return 1.0 if self.networks_.config.draws == "plain" else None
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""

@@ -125,6 +125,14 @@ def predict_device(packed: DeviceTrees, X: torch.Tensor, *, triton: bool | None 
     return _finish(sums + torch.as_tensor(packed.trees.base, device=X.device), packed.trees)
 
 
+def predict_from_host(packed: DeviceTrees, rows: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Predictions (n, O) of rows (n, M) that are not on the device yet."""
+    import torch
+
+    there = torch.as_tensor(rows).to(packed.words.device)
+    return np.asarray(predict_device(packed, there).cpu().numpy())
+
+
 def _finish(sums: torch.Tensor, trees: FlatTrees) -> torch.Tensor:
     """Turn sums (n, O) into predictions, as `condshap.trees.links.finish` does, but for the last bits."""
     import torch

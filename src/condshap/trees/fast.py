@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import ModelError, listing
-from condshap.trees.cuda import DeviceTrees, predict_device
+from condshap.trees.cuda import DeviceTrees, predict_device, predict_from_host
 from condshap.trees.flat import FlatTrees, find_unfit
 from condshap.trees.packed import PackedTrees
 from condshap.trees.reading import read_trees
@@ -96,9 +96,7 @@ class FastTrees:
             from condshap.trees.cpu import predict_cpu  # numba takes a while to load
 
             return predict_cpu(self._packed, rows)
-        import torch
-
-        return np.asarray(self.predict_tensor(torch.as_tensor(rows, device=self.device)).cpu().numpy())
+        return predict_from_host(self._packed, rows)
 
     def _checked(self, X: Table) -> npt.NDArray[Any]:
         """Rows (n, M) in the type of the thresholds, if they are what the model itself would take."""
