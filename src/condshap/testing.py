@@ -272,6 +272,21 @@ def check_other_rows_and_coalitions_do_not_matter(case: Case) -> None:
 
 
 @contract
+def check_draws_on_a_device_are_the_same(case: Case) -> None:
+    """An approach that draws on a device draws there what it draws elsewhere; tried on the CPU as one."""
+    fitted, masks = case.fitted(), _interior(case)
+    if not hasattr(fitted, "sample_on"):
+        return
+    asked: dict[str, Any] = {"keys": row_keys(case.rows), "seed": 0}
+    here = fitted.sample(case.rows, masks, _N_SAMPLES, **asked)
+    there = fitted.sample_on(case.rows, masks, _N_SAMPLES, **asked, device="cpu")
+    assert _close(there.rows.numpy(), here.rows), "sample_on must draw what sample draws"
+    weights = None if there.weights is None else np.broadcast_to(there.weights.numpy(), here.rows.shape[:3])
+    assert (weights is None) == (here.weights is None), "sample_on must weigh draws as sample does"
+    assert weights is None or _close(weights, here.weights), "sample_on must weigh draws as sample does"
+
+
+@contract
 def check_a_pickled_copy_answers_the_same(case: Case) -> None:
     """A fitted approach pickles, before it has answered anything and after."""
     fitted = case.fitted()

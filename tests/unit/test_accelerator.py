@@ -65,10 +65,10 @@ def test_the_device_gives_the_numbers_of_numpy_up_to_rounding(on_cpu, approach, 
 
 @pytest.mark.parametrize("approach", ["gaussian", "copula", "vaeac"])
 def test_neither_blocks_nor_other_rows_change_a_bit(on_cpu, monkeypatch, approach):
-    whole = explained(FOREST, APPROACHES[approach])
+    explainer = cs.Explainer(FOREST, approach=APPROACHES[approach], progress=False).fit(X)
+    whole = explainer.explain(X[:7])
     monkeypatch.setattr(engine, "rows_at_once", lambda n_features, device: 100)
-    blocks = explained(FOREST, APPROACHES[approach])
-    alone = explained(FOREST, APPROACHES[approach], rows=X[4:5])
+    blocks, alone = explainer.explain(X[:7]), explainer.explain(X[4:5])
     np.testing.assert_array_equal(blocks.value_table.values, whole.value_table.values)
     np.testing.assert_array_equal(blocks.std_errors, whole.std_errors)
     np.testing.assert_array_equal(alone.value_table.values[:, 0], whole.value_table.values[:, 4])

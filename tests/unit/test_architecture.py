@@ -175,7 +175,9 @@ def test_network_does_not_know_its_table_face(module):
 @pytest.mark.parametrize("module", MODULES)
 def test_heavy_packages_are_imported_where_they_are_needed(module):
     heavy = {"torch", "matplotlib", "sklego", "polars", "pyarrow", "shap", "xgboost", "lightgbm", "joblib", "tqdm"}
-    if part_of(module) in {"vaeac", "accelerator"} or module == "numerics/device_draws":  # themselves imported when needed
+    if (
+        part_of(module) in {"vaeac", "accelerator"} or module == "numerics/device_draws"
+    ):  # themselves imported when needed
         heavy -= {"torch"}
     if part_of(module) in {"plots", "report", "studies"}:
         heavy -= {"matplotlib"}

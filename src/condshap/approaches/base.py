@@ -22,6 +22,8 @@ from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Value
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
+    from condshap.numerics.device_draws import DeviceDraws
+
 
 @dataclass(frozen=True, slots=True)
 class DrawnRows:
@@ -79,6 +81,14 @@ class ConditionalSampler(Protocol):
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> ConditionalSamples:
         """Sample for every coalition in `masks` (C, M) and every row of `X` (R, M); does not change the approach."""
+        ...
+
+
+class DeviceSampler(Protocol):
+    """What a sampler may offer beyond `sample`: the same draws as tensors on a device, where they stay."""
+
+    def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
+        """Sample as `sample` does, up to rounding; sums in an order that does not depend on the number of rows."""
         ...
 
 

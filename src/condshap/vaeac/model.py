@@ -50,6 +50,7 @@ class Networks:
     def __init__(self, config: VAEACConfig | None = None, *, device: str = "cpu") -> None:
         self.config = config or VAEACConfig()
         self.device = device
+        self._ensembles: dict[Any, Any] = {}
 
     @classmethod
     def paper(cls, *, device: str = "cpu", **overrides: Any) -> Networks:
@@ -242,6 +243,10 @@ class Networks:
         model.fitted_, model.training_ = fitted, training
         return model
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out tensors that can be made again."""
+        return {**vars(self), "_ensembles": {}}
+
     def _fitted(self) -> Fitted:
         if not hasattr(self, "fitted_"):
             raise NotFittedError("a VAEAC must be fitted first. Call fit(X).")
@@ -261,7 +266,17 @@ class Networks:
         return torch.device(self.device)
 
     def _ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
+        """Members as tensors, which are made once: copying them to a device costs more than a few draws."""
         fitted, device = self._fitted(), self._device()
+        key = (None if members is None else tuple(members), device)
+        if self._ensembles.get("of") is not fitted:
+            self._ensembles = {"of": fitted}
+        if key not in self._ensembles:
+            self._ensembles[key] = self._new_ensemble(fitted, device, members)
+        found: Ensemble = self._ensembles[key]
+        return found
+
+    def _new_ensemble(self, fitted: Fitted, device: torch.device, members: Sequence[int] | None) -> Ensemble:
         columns, config = fitted.columns, fitted.config
         chosen = list(range(len(fitted.members)) if members is None else members)
         scales = [fitted.members[e] for e in chosen]
