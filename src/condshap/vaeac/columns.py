@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from condshap.types import Floats, Rows
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
+from condshap.vaeac.supports import find_poles
 
 _SHORT = 1e-6  # how far from an end that no training row holds draws stay, as a share of the way to the nearest one
 
@@ -39,21 +41,23 @@ class Columns:
 
     @classmethod
     def learn(cls, X: Rows, n_levels: npt.ArrayLike, config: VAEACConfig, support: Floats | None) -> Columns:
-        """Learn from checked rows (N, M); `support` (2, M) is the training range by default."""
+        """Learn from checked rows (N, M); `support` (2, M) is the training range by default, and where it is NaN."""
         layout = Layout.of(n_levels)
         numbers = _numbers(X, layout)
-        scales = {
-            name: learn_scale(name, numbers, cut=config.respect_support) for name in sorted(set(config.scales or ()))
-        }
+        whole = np.all(np.isnan(numbers) | (numbers == np.rint(numbers)), axis=0)
+        seen = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)]) if numbers.size else np.zeros((2, 0))
+        declared = np.full(seen.shape, np.nan) if support is None else _check_support(support, X, layout)
+        declared = np.where(whole, np.stack([np.ceil(declared[0]), np.floor(declared[1])]), declared)
+        names = sorted(set(config.scales or ()))
+        poles = find_poles(numbers, declared, whole) if "support" in names else None
+        scales = {name: learn_scale(name, numbers, cut=config.respect_support, poles=poles) for name in names}
         floors = {
             name: scale_floors(scale.encode(numbers), config.scale_floor, by_resolution=config.respect_support)
             for name, scale in scales.items()
         }
-        whole = np.all(np.isnan(numbers) | (numbers == np.rint(numbers)), axis=0)
-        ends = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)]) if numbers.size else numbers[:2]
-        if support is not None:
-            ends = _declared_ends(_check_support(support, X, layout), ends, whole)
-        return cls(layout, scales, floors, ends, whole)
+        if poles is not None:
+            floors["support"] = np.maximum(floors["support"], _whole_floors(scales["support"], numbers, whole))
+        return cls(layout, scales, floors, _ends(declared, seen, whole), whole)
 
     def truncation(self) -> Floats:
         """Ends (2, Mc) between which heads draw: half a step further out for whole numbers, which are rounded."""
@@ -87,12 +91,12 @@ def _numbers(X: Rows, layout: Layout) -> Rows:
 
 
 def _check_support(support: Floats, X: Rows, layout: Layout) -> Floats:
-    """Ends of the continuous columns (2, Mc), once they are known to hold all training rows (N, M)."""
+    """Ends of the continuous columns (2, Mc), NaN where none is declared, once they hold all training rows (N, M)."""
     bounds = np.asarray(support, dtype=np.float64)
     if bounds.shape != (2, layout.n_features):
         raise OptionError(f"support must have shape (2, {layout.n_features}), least values first, got {bounds.shape}.")
     numbers = np.array(layout.n_levels) == 0
-    outside = numbers & ~((np.isnan(X) | ((bounds[0] <= X) & (bounds[1] >= X))).all(axis=0))
+    outside = numbers & ((bounds[0] > X) | (bounds[1] < X)).any(axis=0)
     if outside.any():
         raise OptionError(
             f"support must hold all training rows, least values first, but rows lie outside in columns "
@@ -101,14 +105,25 @@ def _check_support(support: Floats, X: Rows, layout: Layout) -> Floats:
     return _numbers(bounds, layout)
 
 
-def _declared_ends(declared: Floats, seen: Floats, whole: Bools) -> Floats:
-    """Least and largest values to be drawn, (2, Mc).
+def _whole_floors(scale: Scale, X: Rows, whole: Bools) -> Floats:
+    """Least standard deviations (Mc,) for whole numbers on an uneven scale: a step where most rows are, over sqrt(12).
+
+    Logarithms of large counts lie close together; a head as narrow as the steps between those would make a spike of zero.
+    """
+    if not whole.any():
+        return np.zeros(len(whole))
+    log_steps = np.nanmedian(scale.log_slopes(X), axis=0)
+    return np.where(whole, np.exp(np.minimum(log_steps - log(12) / 2, 0.0)), 0.0)  # at most 1
+
+
+def _ends(declared: Floats, seen: Floats, whole: Bools) -> Floats:
+    """Least and largest values to be drawn, (2, Mc): those seen in training where none are declared (NaN).
 
     Whole numbers up to the ends. Otherwise an end that no training row holds is not drawn either, so that a column
     declared as (0, inf) stays positive: draws stop short of it, at 1e-6 of the way to the nearest training value.
     """
     with np.errstate(invalid="ignore"):
-        short = np.where(np.isfinite(declared), declared + _SHORT * (seen - declared), declared)
+        short = declared + (_SHORT * seen - _SHORT * declared)  # in this order nothing overflows
         inner = np.where((short == declared) & (seen != declared), np.nextafter(declared, seen), short)
-    rounded = np.stack([np.ceil(declared[0]), np.floor(declared[1])])
-    return np.where(whole, rounded, np.where(np.isfinite(declared), inner, declared))
+    drawn = np.where(whole | np.isinf(declared), declared, inner)
+    return np.where(np.isnan(declared), seen, drawn)

@@ -8,7 +8,7 @@ from typing import Any
 
 from condshap.exceptions import OptionError
 
-SCALES = ("standard", "normal_scores")
+SCALES = ("standard", "normal_scores", "support")
 MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
@@ -22,7 +22,9 @@ class VAEACConfig:
     Attributes
     ----------
     depth, width, latent : residual blocks per encoder, units per layer, latent dimension d
-    scales : scale of the continuous columns, "standard" or "normal_scores", one entry per member of the ensemble
+    scales : scale of the continuous columns, one entry per member of the ensemble: "standard", "normal_scores", or
+        "support": logarithms of columns with one end, logits of those with two, and z-scores of the others. Ends are the
+        declared ones; otherwise 0 where all training values have one sign, and 0 and 1 for fractions
     n_restarts, restart_epochs : initialisations per member, and for how many epochs they compete by training VLB
     epochs : at most this many in all, restarts included
     batch_size, learning_rate : of Adam
@@ -38,7 +40,7 @@ class VAEACConfig:
     mask_floor : share of uniform masks mixed into given coalitions, which keeps full support
     missing_flags : the masked encoder is told which known features are missing, where training rows have gaps
     artificial_missing : present entries flagged as missing in training, as a share of the feature's own missing share
-    respect_support : draws never leave the training range, and whole-numbered columns stay whole
+    respect_support : draws never leave the training range, and whole-numbered columns stay whole; "support" needs it
     sigma_mu, sigma_sigma : weak priors of the masked encoder's mean and scale (section 3.3.1 of the paper)
     latent_floor, scale_floor : least standard deviations of latents and of Gaussian heads, in units of the scale
     draws : "nets" (randomised quasi-Monte Carlo) or "plain" (independent)
@@ -167,3 +169,5 @@ def _check(config: VAEACConfig) -> None:
             raise OptionError(f"{name} must be one of {list(allowed)}, got {value!r}.")
     if config.scales is not None and len(config.scales) == 0:
         raise OptionError("scales must name at least one member, got none.")
+    if "support" in (config.scales or ()) and not config.respect_support:
+        raise OptionError("the scale 'support' needs respect_support=True, got False. Leave one of them out.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -13,9 +13,10 @@ from torch.nn.functional import softplus
 
 from condshap.types import Floats
 from condshap.vaeac.columns import Columns
-from condshap.vaeac.encoding import Bools, Layout, ScoreScale, StandardScale
+from condshap.vaeac.encoding import Bools, Layout, Scale, ScoreScale, StandardScale, SupportScale
 
 _REACH, _CELLS = 5.0, 2048  # score tables go from -5 to 5
+_LARGEST = np.finfo(np.float64).max
 _LEVEL_NUMBERS = 2**24  # probabilities of levels at once
 
 
@@ -38,6 +39,25 @@ class FromStandard:
         """Write the values into `out`."""
         out.copy_(scaled)
         out.mul_(self.sd).add_(self.mean)
+
+
+class FromSupport:
+    """Back from z-scores of logarithms and logits, in float64."""
+
+    def __init__(self, scale: SupportScale, device: torch.device) -> None:
+        self.from_scores = FromStandard(scale.scores, device)
+        self.poles = [(float(low), float(high)) for low, high in scale.poles.T]
+
+    def __call__(self, scaled: Tensor, out: Tensor) -> None:
+        """Write the values into `out`."""
+        self.from_scores(scaled, out)
+        for y, (low, high) in zip(out, self.poles, strict=True):
+            if isfinite(low) and isfinite(high):  # the mean of both overflows nowhere, and keeps all digits near 0
+                y.copy_(torch.sigmoid(y).mul_(high).add_(torch.sigmoid(-y), alpha=low))
+            elif isfinite(low):
+                y.exp_().add_(low)
+            elif isfinite(high):
+                y.neg_().exp_().neg_().add_(high)
 
 
 class FromScores:
@@ -80,14 +100,17 @@ def make_margins(columns: Columns, name: str, *, truncate: bool, device: torch.d
     Normal scores need no truncation: their table stays inside the training range.
     """
     scale, limits = columns.scales[name], None
-    if isinstance(scale, StandardScale):
-        ends = columns.truncation()
-        if truncate and np.isfinite(ends).any():
-            limits = torch.from_numpy(scale.place(ends)).float().to(device)[:, :, None, None]
-        unscale: Unscale = FromStandard(scale, device)
-    else:
-        unscale = FromScores(scale, device)
-    return Margins(columns.floors_of([name], device)[0][:, None, None], unscale, limits)
+    if not isinstance(scale, ScoreScale) and truncate:
+        placed = scale.place(columns.truncation())
+        if np.isfinite(placed).any():
+            limits = torch.from_numpy(placed).float().to(device)[:, :, None, None]
+    return Margins(columns.floors_of([name], device)[0][:, None, None], _make_unscale(scale, device), limits)
+
+
+def _make_unscale(scale: Scale, device: torch.device) -> Unscale:
+    if isinstance(scale, SupportScale):
+        return FromSupport(scale, device)
+    return FromScores(scale, device) if isinstance(scale, ScoreScale) else FromStandard(scale, device)
 
 
 class Heads:
@@ -101,8 +124,9 @@ class Heads:
 
     def __init__(self, layout: Layout, ends: Floats | None, whole: Bools, device: torch.device) -> None:
         self.layout = layout
-        self.ends = None if ends is None else torch.from_numpy(ends).to(device)[:, :, None, None]
-        self.whole = [] if ends is None else np.flatnonzero(whole).tolist()
+        self.ends, self.whole = None, [] if ends is None else np.flatnonzero(whole).tolist()
+        if ends is not None:  # no draw is infinite, whatever the support
+            self.ends = torch.from_numpy(np.clip(ends, -_LARGEST, _LARGEST)).to(device)[:, :, None, None]
 
     def draw(self, outputs: Tensor, noise: Tensor, margins: Margins, out: Tensor) -> None:
         """Write draws into `out`.

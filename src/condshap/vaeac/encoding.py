@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 from condshap.exceptions import SchemaError
 from condshap.types import Floats, Indices, Rows
+from condshap.vaeac.supports import log_stretch_slopes, stretch
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
@@ -210,11 +211,55 @@ def _score_knots(column: Floats) -> Floats:
     return np.stack([values, scores])
 
 
-Scale: TypeAlias = StandardScale | ScoreScale
+@dataclass(frozen=True, slots=True)
+class SupportScale:
+    """z-scores of logarithms and logits, for columns with an end or two; of the values themselves for the others.
+
+    `poles` (2, Mc) are where values are stretched to infinity, see `supports`; the others are those of the z-scores.
+    """
+
+    poles: Floats
+    mean: Floats
+    sd: Floats
+    limits: Floats
+
+    @classmethod
+    def learn(cls, X: Rows, poles: Floats) -> SupportScale:
+        """Learn from columns (N, Mc) that lie between the poles."""
+        scores = StandardScale.learn(stretch(X, poles), cut=True)
+        return cls(poles, scores.mean, scores.sd, scores.limits)
+
+    @property
+    def scores(self) -> StandardScale:
+        """z-scores of what the columns are stretched to."""
+        return StandardScale(self.mean, self.sd, self.limits)
+
+    def encode(self, X: Rows) -> Floats:
+        """Columns (n, Mc) -> z-scores; cut off where `limits` say, which values beyond a pole are, too."""
+        return self.scores.encode(stretch(X, self.poles))
+
+    def place(self, ends: Floats) -> Floats:
+        """Ends of a support (2, Mc) as z-scores.
+
+        A column with a pole has finite ones: draws go no further than inputs do, so that no exponential gets out of hand.
+        """
+        placed = self.scores.place(stretch(ends, self.poles))
+        return np.where(np.isfinite(self.poles).any(axis=0), np.clip(placed, self.limits[0], self.limits[1]), placed)
+
+    def log_slopes(self, X: Rows) -> Floats:
+        """Logarithm of d scaled / d value at columns (n, Mc), where they are cut off as `encode` cuts them."""
+        cut = self.mean + self.sd * self.encode(X)
+        return log_stretch_slopes(cut, self.poles) + self.scores.log_slopes(X)
 
 
-def learn_scale(name: str, X: Rows, *, cut: bool) -> Scale:
-    """Learn the scale of continuous columns (N, Mc) by its name."""
+Scale: TypeAlias = StandardScale | ScoreScale | SupportScale
+
+
+def learn_scale(name: str, X: Rows, *, cut: bool, poles: Floats | None = None) -> Scale:
+    """Learn the scale of continuous columns (N, Mc) by its name; "support" needs `poles` (2, Mc)."""
+    if name == "support":
+        assert poles is not None
+        return SupportScale.learn(X, poles)
     return StandardScale.learn(X, cut=cut) if name == "standard" else ScoreScale.learn(X)
 
 

@@ -71,7 +71,7 @@ class VAEAC(VAEACOptions):
         probabilities : (C,) how often each of `coalitions` will be asked for, on any scale; by default all alike
         groups : name -> columns that are always known, or unknown, together; columns left out stand alone
         support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range
-            for columns that are not named
+            for columns that are not named. With "support" in `scales` it also decides on logarithms and logits
         progress : "auto" (a bar on a terminal or notebook), True or False
         """
         for name in ("networks_", "schema_"):  # a fit that fails leaves nothing that looks fitted

@@ -70,7 +70,7 @@ def gaussian_log_density(x: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
 def marginal_bias(layout: Layout, codes: Tensor, missing: Tensor) -> Tensor:
     """Output bias (D2,) at which every head is the feature's marginal distribution.
 
-    Mean 0 and scale 1 on either scale, and log-frequencies of levels with half a count added to each.
+    Mean 0 and scale 1 on every scale, and log-frequencies of levels with half a count added to each.
 
     Parameters
     ----------

@@ -78,7 +78,8 @@ class Networks:
         coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see `masks`
         membership : (M,) group of each feature, 0, 1, ...: features of a group are masked together
         support : (2, M) least and largest value of each feature, which no draw leaves; -inf and inf where there is no end.
-            By default those of the training rows. An end that no training row holds is not drawn, so (0, inf) is positive
+            By default, and where it is NaN, those of the training rows. An end that no training row holds is not drawn, so
+            (0, inf) is positive
         progress : called after every epoch with (epoch, epochs, VLB, IWAE)
         """
         counts = np.asarray(n_levels, dtype=np.intp)

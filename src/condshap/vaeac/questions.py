@@ -99,8 +99,8 @@ def as_membership(groups: Mapping[str, Sequence[str | int]], names: Sequence[str
 
 
 def as_support(support: Mapping[str, tuple[float, float]], names: Sequence[str], is_level: Masks, X: Rows) -> Floats:
-    """Least and largest values (2, M) that draws may take: declared ones, and the training range of rows (N, M)."""
-    bounds = np.stack([np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
+    """Least and largest values (2, M) that draws may take: declared ones, which hold the rows (N, M), or NaN."""
+    bounds = np.full((2, X.shape[1]), np.nan)
     for name, given in support.items():
         if str(name) not in names or is_level[names.index(str(name))]:
             continuous = [name for name, level in zip(names, is_level, strict=True) if not level]

@@ -14,14 +14,15 @@ from condshap.exceptions import StorageError
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale
+from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale, SupportScale
 from condshap.vaeac.networks import NetworkShape
 from condshap.vaeac.validation import History
 
 STATE_VERSION = 1
-_SCALE_CLASSES: dict[str, type[StandardScale] | type[ScoreScale]] = {
+_SCALE_CLASSES: dict[str, type[Scale]] = {
     "standard": StandardScale,
     "normal_scores": ScoreScale,
+    "support": SupportScale,
 }
 
 
