@@ -7,9 +7,12 @@ fit measures by how much, on training rows, so that errors do not depend on whic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler
+from condshap.approaches.base import ConditionalSampler, ConditionalSamples
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
@@ -23,6 +26,7 @@ _MEAN_CAP, _FEW = 64, 64
 _PILOT_PAIRS = 64
 _PILOT_COALITIONS = 16
 _CELLS = 8
+_PILOT_NUMBERS = 2**22  # drawn at once
 
 
 def sensitivities(plan: CoalitionPlan) -> Floats:
@@ -87,9 +91,8 @@ def measure_error_factors(
         chance = influence[cell] / influence[cell].sum()
         chosen = rng.choice(cell, size=min(len(cell), _PILOT_COALITIONS), replace=False, p=chance)
         n_rows = min(len(X), -(-_PILOT_PAIRS // len(chosen)))
-        for c in chosen:
-            rows = X[rng.choice(len(X), size=n_rows, replace=False)]
-            batches += _sample_twice(part.approach, rows, masks[c : c + 1], int(n_samples[c]), seed)
+        rows = [X[rng.choice(len(X), size=n_rows, replace=False)] for _ in chosen]
+        batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed)
     moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
     factors = np.zeros((len(plan.masks), len(predictor.output_names)))
     for cell in cells:
@@ -99,10 +102,34 @@ def measure_error_factors(
     return np.asarray(factors[part.positions])
 
 
-def _sample_twice(sampler: ConditionalSampler, rows: Rows, mask: Masks, n_samples: int, seed: int) -> list[Batch]:
-    """Two batches of samples for the same rows and coalition, from different random streams."""
-    streams = (hash_words(stage_word(stage), row_keys(rows)) for stage in ("pilot", "pilot again"))
-    return [draw(sampler, rows, mask, n_samples, keys, seed) for keys in streams]
+def _sample_twice(
+    sampler: ConditionalSampler, rows: Sequence[Rows], masks: Masks, n_samples: int, seed: int
+) -> list[Batch]:
+    """Two batches for each coalition (C, M) and its own rows (n, M), from different random streams.
+
+    A few coalitions at a time are sampled for each other's rows as well: that is cheaper than a call for each.
+    """
+    streams = ("pilot", "pilot again")
+    at_once = max(1, int(np.sqrt(_PILOT_NUMBERS / (rows[0].size * n_samples))))
+    batches: list[Batch] = []
+    for start in range(0, len(masks), at_once):
+        some, asked = rows[start : start + at_once], masks[start : start + at_once]
+        together = np.concatenate(some)
+        drawn = []
+        for stage in streams:
+            keys = hash_words(stage_word(stage), row_keys(together))
+            drawn.append(draw(sampler, together, asked, n_samples, keys, seed)[0])
+        for c, own in enumerate(some):
+            place = slice(c * len(own), (c + 1) * len(own))
+            batches += [(_cut(samples, c, place), own, asked[c : c + 1]) for samples in drawn]
+    return batches
+
+
+def _cut(samples: ConditionalSamples, coalition: int, rows: slice) -> ConditionalSamples:
+    """Samples of one coalition and some of the rows."""
+    arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
+    cut = {name: array[coalition : coalition + 1, rows] for name, array in arrays.items() if array is not None}
+    return replace(samples, **cut)
 
 
 def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> Floats:
