@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from condshap.approaches.base import ALL_KINDS, DrawnRows, State
+from condshap.approaches.base import ALL_KINDS, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
+from condshap.numerics.affine import AffineFunction
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
-from condshap.types import Masks, Outputs, RowKeys, Rows
+from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
 
 _PAPER_SAMPLES = 250
@@ -51,6 +52,7 @@ class VAEAC(VAEACOptions):
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
+    expects_exactly: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -146,21 +148,44 @@ class VAEAC(VAEACOptions):
 
         A share 1 - `trust_` of the distribution is what the networks draw when they are told nothing.
         """
+        drawn = [
+            self.networks_.sample(X, masks, n, keys=keys, seed=seed, fill_missing=self.fills_missing_, blind=blind)
+            for blind, n in self._shares(n_samples)
+        ]
+        rows, weights = self._join(drawn)
+        return DrawnRows(rows, weights, error_factor=self._error_factor)
+
+    def expect(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
+        fill = self.fills_missing_
+        expected = [
+            self.networks_.expect(function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=blind)
+            for blind, n in self._shares(n_samples)
+        ]
+        values, weights = self._join(expected)
+        return Outcomes(values, weights, error_factor=self._error_factor)
+
+    @property
+    def _error_factor(self) -> float | None:
+        return 1.0 if self.networks_.config.draws == "plain" else None
+
+    def _shares(self, n_samples: int) -> list[tuple[bool, int]]:
+        """Whether to draw blindly, and how many of K samples; none of them is empty."""
         n_blind = _n_blind(self.trust_, n_samples)
-        shares = {False: (n_samples - n_blind, self.trust_), True: (n_blind, 1 - self.trust_)}
-        rows, weights = [], []
-        for blind, (n, share) in shares.items():
-            if n:
-                drawn = self.networks_.sample(
-                    X, masks, n, keys=keys, seed=seed, fill_missing=self.fills_missing_, blind=blind
-                )
-                rows.append(drawn)
-                weights.append(self.networks_.weights(n) * share)
-        joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=2)
-        each = np.concatenate(weights)
-        every = None if np.ptp(each) == 0 else np.broadcast_to(each, joined.shape[:3])
-        is_plain = self.networks_.config.draws == "plain"
-        return DrawnRows(joined, every, error_factor=1.0 if is_plain else None)
+        return [(blind, n) for blind, n in ((False, n_samples - n_blind), (True, n_blind)) if n]
+
+    def _join(self, parts: list[Floats]) -> tuple[Floats, Floats | None]:
+        """Answers of all shares (C, R, K, ...) side by side, and their weights (C, R, K), None if they are equal."""
+        joined = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+        each = np.concatenate(
+            [
+                self.networks_.weights(n) * (1 - self.trust_ if blind else self.trust_)
+                for blind, n in self._shares(joined.shape[2])
+            ]
+        )
+        return joined, None if np.ptp(each) == 0 else np.broadcast_to(each, joined.shape[:3])
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""
