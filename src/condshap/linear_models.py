@@ -58,6 +58,8 @@ def _keeps_linear(step: Any, holds_levels: list[bool] | None) -> bool:
     name = _name_of(step)
     if name in _SCALERS:
         return not getattr(step, "clip", False)
+    if name == "sklearn.preprocessing._function_transformer.FunctionTransformer":
+        return step.func is None  # what a ColumnTransformer makes of "passthrough"
     if name in _ENCODERS:
         return holds_levels is not None and all(holds_levels)
     if name == "sklearn.pipeline.Pipeline":
