@@ -14,7 +14,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler, ConditionalSamples, DrawnRows, Outcomes, is_sampler
 from condshap.combination import Part
-from condshap.numerics.splicing import Spliced, splice_donors
+from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
 from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
@@ -139,7 +139,7 @@ def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
 def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
     """Rows for the model: drawn ones as they are, donors with the known columns put in, each different row once."""
     if isinstance(samples, DrawnRows):
-        return Spliced(samples.rows.reshape(-1, X.shape[1]), None, samples.rows.shape[:3])
+        return splice_drawn(samples.rows, samples.may_repeat)
     return splice_donors(samples.indices, samples.table, samples.weights, X, masks, may_repeat=samples.may_repeat)
 
 

@@ -37,8 +37,8 @@ def test_influences_are_those_of_the_solver():
 
 @pytest.mark.parametrize("target", [0.05, 0.01, 0.003])
 def test_every_row_and_feature_reaches_the_target(target):
-    # the mean square of 60 errors over the target's square is below 1 when errors are honest: it was 0.5 to 0.9 over 20
-    # seeds, so 1.5 is never seen by chance
+    # the mean square of 60 errors over the square of the target was 0.27 to 1.24 in 60 runs of other seeds (20 a target),
+    # with a standard deviation of 0.2: 1.5 is seen by chance in less than 1 %
     explanation = cs.explain(smooth, X5, ROWS5, approach="gaussian", target_error=target)
     reference = cs.explain(smooth, X5, ROWS5, approach="gaussian", n_samples=8192, seed=99)
     assert explanation.std_errors.max() <= target

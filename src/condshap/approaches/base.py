@@ -34,11 +34,13 @@ class DrawnRows:
     weights : (C, R, K), or None for equal weights
     error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
         1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo).
+    may_repeat : (C,) coalitions whose rows are likely to be equal, because levels were drawn: each is evaluated once
     """
 
     rows: Floats
     weights: Floats | None = None
     error_factor: float | Floats | None = 1.0
+    may_repeat: Masks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
 
 _PAPER_SAMPLES = 250
+_WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
 
 
 class VAEAC(VAEACOptions):
@@ -153,7 +154,7 @@ class VAEAC(VAEACOptions):
             for blind, n in self._shares(n_samples)
         ]
         rows, weights = self._join(drawn)
-        return DrawnRows(rows, weights, error_factor=self._error_factor)
+        return DrawnRows(rows, weights, error_factor=self._error_factor, may_repeat=self._may_repeat(masks, n_samples))
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
@@ -166,6 +167,14 @@ class VAEAC(VAEACOptions):
         ]
         values, weights = self._join(expected)
         return Outcomes(values, weights, error_factor=self._error_factor)
+
+    def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
+        """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
+        n_levels = np.array(self.networks_.fitted_.columns.layout.n_levels, dtype=np.float64)
+        if (n_levels > 0).all():
+            return np.ones(len(masks), dtype=bool)
+        ways = np.where(masks, 1.0, np.where(n_levels > 0, n_levels, np.inf)).prod(axis=1)
+        return np.asarray(ways <= _WAYS * n_samples)
 
     @property
     def _error_factor(self) -> float | None:
