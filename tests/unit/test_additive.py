@@ -15,6 +15,7 @@ import condshap as cs
 from condshap.approaches import Gaussian
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import ModelError, OptionError
+from condshap.linear_models import is_certainly_linear
 from condshap.numerics.affine import AffineFunction
 from condshap.seeding import row_keys
 from condshap.testing import GaussianTruth
@@ -79,6 +80,16 @@ def test_linear_regressors_are_read_to_rounding(model):
 )
 def test_other_models_are_not_read(model):
     assert fitted(model.fit(NUMBERS, np.exp(y / 10))).function_ is None
+
+
+@pytest.mark.parametrize("step", [MinMaxScaler(clip=True), OneHotEncoder(handle_unknown="ignore")])
+def test_steps_that_are_not_linear_are_known_by_name(step):
+    explainer = fitted(
+        make_pipeline(make_column_transformer((step, ["a"])), lm.Ridge()).fit(NUMBERS, y), additive=False
+    )
+    assert not is_certainly_linear(explainer.predictor_, explainer.schema_)
+    explainer.predictor_.model[0].transformers_[0][1].clip = False
+    assert is_certainly_linear(explainer.predictor_, explainer.schema_) == isinstance(step, MinMaxScaler)
 
 
 def test_a_method_put_on_a_model_is_respected():
@@ -224,6 +235,16 @@ def test_vaeac_expects_known_features_that_are_missing_and_is_less_noisy():
     assert np.isfinite(explainer.explain(NUMBERS[:1].assign(a=np.nan)).values).all()
 
 
+def test_blind_expectations_do_not_look_at_what_is_known():
+    explainer = fitted(lm.LinearRegression().fit(NUMBERS, y), NUMBERS, SMALL)
+    networks, mask = explainer.parts_[0].approach.networks_, np.array([[True, True, False, False]])
+    unknown = AffineFunction(np.zeros(1), np.array([[0.0], [0.0], [1.0], [2.0]]), (None,) * 4)
+    keys = np.zeros(5, dtype=np.uint64)  # the same noise for all rows
+    blind, seeing = (networks.expect(unknown, Z[:5], mask, 8, keys=keys, blind=b) for b in (True, False))
+    assert np.ptp(blind, axis=1).max() < 1e-12
+    assert np.ptp(seeing, axis=1).min() > 1e-6
+
+
 def test_vaeac_says_that_means_are_less_noisy():
     read, called = (fitted(PIPELINE, MIXED, SMALL, additive=a).explain(MIXED[:10]) for a in ("auto", False))
     assert (read.std_errors**2).mean() < 0.5 * (called.std_errors**2).mean()
@@ -247,6 +268,29 @@ def test_a_saved_explainer_reads_the_model_again(approach, tmp_path):
     loaded = cs.load_explainer(tmp_path / "explainer", PIPELINE)
     assert np.array_equal(loaded.explain(MIXED[:3]).values, explainer.explain(MIXED[:3]).values)
     assert loaded.explain(MIXED[:3]).value_table.n_evaluations == 3
+
+
+def test_four_draws_have_the_right_mean_and_no_noise_where_all_is_linear():
+    torch = pytest.importorskip("torch")
+    from condshap.vaeac.drawing import Heads, Margins
+    from condshap.vaeac.encoding import Layout
+    from condshap.vaeac.expecting import expect_numbers
+
+    noise = torch.randn(1, 4, 50_000, generator=torch.Generator().manual_seed(0))
+    outputs = torch.cat([torch.full_like(noise, 0.3), torch.zeros_like(noise)])  # a scale of log 2
+    heads = Heads(Layout.of([0]), None, np.zeros(1, dtype=bool), torch.device("cpu"))
+    found = torch.empty(noise.shape, dtype=torch.float64)
+
+    def expected(unscale):
+        margins = Margins(torch.zeros(1, 1, 1), unscale, None)
+        expect_numbers(outputs.clone(), noise.clone(), heads, margins, found)
+        return found.numpy()
+
+    np.testing.assert_allclose(expected(lambda scaled, out: out.copy_(scaled)), 0.3, atol=1e-6)
+    curved = expected(lambda scaled, out: out.copy_(scaled).exp_())
+    # 200,000 draws; 4.5 standard errors are exceeded in 0.001 % of all seeds
+    assert abs(curved.mean() - np.exp(0.3 + np.log(2) ** 2 / 2)) < 4.5 * curved.std() / np.sqrt(curved.size)
+    assert curved.std() < 0.4 * np.exp(0.3) * np.log(2)
 
 
 def test_means_of_truncated_normals():
