@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf, nan
 from typing import Any
 
 from condshap.exceptions import OptionError
@@ -32,6 +33,17 @@ def check_integer(name: str, value: Any, *, least: int) -> int:
     if isinstance(value, bool) or whole < least:
         raise OptionError(f"{name} must be an integer of at least {least}, got {value!r}.")
     return whole
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = nan
+    if isinstance(value, (bool, str)) or not 0 < number < inf:
+        raise OptionError(f"{name} must be a finite number above 0, got {value!r}.")
+    return number
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:

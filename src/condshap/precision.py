@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, ConditionalSamples
+from condshap.approaches.base import ConditionalSampler, DrawnRows
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
@@ -20,6 +21,8 @@ from condshap.predict import Predictor
 from condshap.seeding import generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.values import Batch, Moments, draw, evaluate
+
+Sampled = TypeVar("Sampled", bound=Any)
 
 _MOST, _LEAST = 256, 16
 _MEAN_CAP, _FEW = 64, 64
@@ -125,10 +128,13 @@ def _sample_twice(
     return batches
 
 
-def _cut(samples: ConditionalSamples, coalition: int, rows: slice) -> ConditionalSamples:
+def _cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
     """Samples of one coalition and some of the rows."""
+    one = slice(coalition, coalition + 1)
     arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
-    cut = {name: array[coalition : coalition + 1, rows] for name, array in arrays.items() if array is not None}
+    cut: dict[str, Any] = {name: array[one, rows] for name, array in arrays.items() if array is not None}
+    if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
+        cut["may_repeat"] = samples.may_repeat[one]
     return replace(samples, **cut)
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from condshap.accelerator.finding import find_accelerator
+from condshap.additive import read_function
 from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
@@ -31,7 +32,7 @@ from condshap.stored_values import restore_values, store_values
 from condshap.types import Model, Outputs
 
 _OPTIONS_APART = {"model", "approach", "coalitions"}
-_LEARNED_APART = {"schema_", "players_", "plan_", "masks_", "parts_", "predictor_"}
+_LEARNED_APART = {"schema_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_"}
 _CLEARLY = 1e-4  # of the largest prediction; rounding on another machine or device stays far below
 
 
@@ -62,6 +63,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     state = read_state(path)
     with _clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
+        options.setdefault("additive", False)  # files from before there was a choice hold errors of plain samples
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
         plan = CoalitionPlan(**restore_values(state.part("plan")))
@@ -85,6 +87,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
             setattr(explainer, name, value)
         explainer.schema_, explainer.players_, explainer.plan_ = schema, players, plan
         explainer.parts_, explainer.predictor_ = parts, predictor
+        explainer.function_ = read_function(predictor, schema, explainer.example_rows_, explainer.additive)
         explainer.masks_ = players.feature_masks(plan.masks)
         _check_shapes(explainer)
     _compare_predictions(explainer, outputs)

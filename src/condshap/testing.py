@@ -33,6 +33,7 @@ from condshap.approaches.base import (
 )
 from condshap.coalitions import CoalitionPlan, all_coalitions
 from condshap.exceptions import SchemaError
+from condshap.numerics.affine import AffineFunction
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
@@ -224,6 +225,27 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
     wanted = np.broadcast_to(case.rows[None, :, None, :], samples.shape)
     is_same = (samples == wanted) | np.isnan(wanted)  # a missing known value may stay missing or be imputed
     assert is_same[known].all(), "known columns must be unchanged"
+
+
+@contract
+def check_expects_what_it_knows(case: Case) -> None:
+    """What is expected of a linear function of known features is its value, if the approach offers ``expect``."""
+    fitted, masks = case.fitted(), _interior(case)
+    if not hasattr(fitted, "expect") or np.isnan(case.train).any():
+        return  # what donors with gaps would make of a linear function is not asked: such models refuse gaps
+    assert isinstance(fitted.expects_exactly, bool), "expects_exactly must be True or False"
+    own = [None if f.levels is None else np.sin(1.0 + np.arange(len(f.levels)))[:, None] for f in case.schema.features]
+    for c, mask in enumerate(masks):
+        function = AffineFunction(
+            np.ones(1),
+            np.array([[1.0 if known and f is None else 0.0] for known, f in zip(mask, own, strict=True)]),
+            tuple(None if f is None else f * known for known, f in zip(mask, own, strict=True)),
+        )
+        rows, keys = case.rows, row_keys(case.rows)
+        found = fitted.expect(rows, masks[c : c + 1], _N_SAMPLES, function=function, keys=keys, seed=0)
+        n_expected = 1 if fitted.expects_exactly else _N_SAMPLES
+        assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
+        assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
 
 
 @contract

@@ -7,15 +7,15 @@ are kept; samples never are. Blocks, jobs and bars decide when something is comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, ConditionalSamples, DrawnRows, is_sampler
+from condshap.approaches.base import ConditionalSampler, ConditionalSamples, DrawnRows, Outcomes, is_sampler
 from condshap.combination import Part
-from condshap.numerics.splicing import Spliced, splice_donors
+from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
 from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
@@ -135,8 +135,8 @@ def estimate_values(
     return Moments(means, variances, is_nominal, n_evaluations)
 
 
-Batch: TypeAlias = tuple[ConditionalSamples, Rows, Masks]
-"""Samples with the rows (R, M) and coalitions (C, M) that they were made for."""
+Batch: TypeAlias = tuple[ConditionalSamples | Outcomes, Rows, Masks]
+"""Samples, or what an additive model makes of them, with the rows (R, M) and coalitions (C, M) that they were made for."""
 
 
 def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int) -> Batch:
@@ -147,7 +147,9 @@ def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, key
 
 def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
     """Predict several batches of samples in one call of the model and reduce each to its moments."""
-    spliced = [splice(samples, X, masks) for samples, X, masks in batches]
+    if isinstance(batches[0][0], Outcomes):
+        return [_reduce_outcomes(outcomes) for outcomes, _, _ in batches if isinstance(outcomes, Outcomes)]
+    spliced = [splice(samples, X, masks) for samples, X, masks in batches if not isinstance(samples, Outcomes)]
     rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])
     outputs = predictor.sampled(rows)
     ends = np.cumsum([len(part.rows) for part in spliced])
@@ -158,11 +160,18 @@ def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
 def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
     """Rows for the model: drawn ones as they are, donors with the known columns put in, each different row once."""
     if isinstance(samples, DrawnRows):
-        return Spliced(samples.rows.reshape(-1, X.shape[1]), None, samples.rows.shape[:3])
+        return splice_drawn(samples.rows, samples.may_repeat)
     return splice_donors(samples.indices, samples.table, samples.weights, X, masks, may_repeat=samples.may_repeat)
 
 
-def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples) -> Moments:
+def _reduce_outcomes(outcomes: Outcomes) -> Moments:
+    """Moments of what no model was asked for."""
+    f = outcomes.values
+    flat = f.reshape(-1, f.shape[3])
+    return replace(_reduce(flat, Spliced(flat, None, f.shape[:3]), outcomes), n_evaluations=0)
+
+
+def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Outcomes) -> Moments:
     """Weighted means over samples and their variances."""
     f = (outputs if spliced.positions is None else outputs[spliced.positions]).reshape(*spliced.shape, -1)
     n_samples = spliced.shape[2]

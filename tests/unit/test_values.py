@@ -1,9 +1,11 @@
 import numpy as np
+import pandas as pd
 import pytest
 
+import condshap as cs
 from condshap.approaches.base import Donors, DrawnRows
 from condshap.combination import Part
-from condshap.numerics.splicing import splice_donors
+from condshap.numerics.splicing import splice_donors, splice_drawn
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.values import Settings, _limit, _plan_blocks, estimate_values, evaluate
@@ -126,3 +128,39 @@ def test_an_approach_that_estimates_values_directly_needs_no_samples():
     np.testing.assert_allclose(moments.means[1:3, :, 0], np.tile(TABLE.sum(axis=1) / 2, (2, 1)))
     assert (moments.variances == 0).all()
     assert moments.n_evaluations == 0
+
+
+def test_equal_drawn_rows_are_one_row_where_they_may_repeat():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 2, size=(3, 4, 16, 3)).astype(float)
+    rows[1] += rng.normal(size=(4, 16, 3))
+    flat = rows.reshape(-1, 3)
+    for may_repeat, n in ((np.array([True, False, True]), 64 + 8), (None, 192), (np.array([False, True, False]), 192)):
+        spliced = splice_drawn(rows, may_repeat)
+        assert len(spliced.rows) == n
+        found = spliced.rows if spliced.positions is None else spliced.rows[spliced.positions]
+        assert np.array_equal(found, flat)
+
+
+def test_levels_that_were_drawn_are_predicted_once_with_the_same_answer(monkeypatch):
+    rng = np.random.default_rng(1)
+    common = rng.normal(size=(300, 1))
+    codes = np.digitize(common + rng.normal(size=(300, 4)), [-0.5, 0.5])
+    table = pd.DataFrame({name: pd.Categorical(codes[:, j].astype(str)) for j, name in enumerate("abcd")})
+    table["x"] = common[:, 0]
+
+    def model(T):
+        numbers = T.astype(float).to_numpy()
+        return numbers[:, 0] * numbers[:, 1] + numbers[:, 2] + numbers[:, -1]
+
+    for columns, least in ((list("abcd"), 10), (list("abcdx"), 1.05)):
+        explainer = cs.Explainer(
+            model, approach=cs.approaches.VAEAC(epochs=3, scales=["standard"], progress=False)
+        ).fit(table[columns])
+        short = explainer.explain(table[columns][:30])
+        with monkeypatch.context() as patch:
+            patch.setattr("condshap.values.splice_drawn", lambda rows, may_repeat: splice_drawn(rows, None))
+            full = explainer.explain(table[columns][:30])
+        assert np.array_equal(short.value_table.values, full.value_table.values)
+        assert np.array_equal(short.std_errors, full.std_errors)
+        assert least * short.value_table.n_evaluations < full.value_table.n_evaluations

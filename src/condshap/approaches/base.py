@@ -2,7 +2,7 @@
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
 this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well, so that a fitted explainer can be saved, is in `Storable`.
+well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for models that are linear.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
+from condshap.numerics.affine import AffineFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -35,11 +36,13 @@ class DrawnRows:
     weights : (C, R, K), or None for equal weights
     error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
         1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo).
+    may_repeat : (C,) coalitions whose rows are likely to be equal, because levels were drawn: each is evaluated once
     """
 
     rows: Floats
     weights: Floats | None = None
     error_factor: float | Floats | None = 1.0
+    may_repeat: Masks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,22 @@ class Donors:
 ConditionalSamples = DrawnRows | Donors
 
 
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What an additive model predicts for samples, or expects given a part of what is random, without calls of the model.
+
+    Attributes
+    ----------
+    values : (C, R, K, O)
+    weights : (C, R, K), or None for equal weights
+    error_factor : as in `DrawnRows`
+    """
+
+    values: Floats
+    weights: Floats | None = None
+    error_factor: float | Floats | None = 0.0
+
+
 class ConditionalSampler(Protocol):
     """An approach that samples x_unknown given x_known."""
 
@@ -89,6 +108,21 @@ class DeviceSampler(Protocol):
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Sample as `sample` does, up to rounding; sums in an order that does not depend on the number of rows."""
+        ...
+
+
+class Expecting(Protocol):
+    """What a sampler may offer beyond sampling: E[f(X) | x_known] of a linear f with less noise than by samples, or none.
+
+    `expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
+    """
+
+    expects_exactly: ClassVar[bool]
+
+    def expect(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
         ...
 
 

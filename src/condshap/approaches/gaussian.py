@@ -11,10 +11,17 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
+from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.numerics.gaussian import NormalModel, correlation_of, draw_conditional, floor_eigenvalues
+from condshap.numerics.affine import AffineFunction
+from condshap.numerics.gaussian import (
+    NormalModel,
+    correlation_of,
+    draw_conditional,
+    expect_conditional,
+    floor_eigenvalues,
+)
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
@@ -45,6 +52,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
+    expects_exactly: ClassVar[bool] = True
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean
@@ -72,6 +80,20 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         return DeviceDraws(
             draw_normal(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=stage, device=device)
         )
+
+    def expect(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        function: AffineFunction,
+        keys: RowKeys,
+        seed: int,
+    ) -> Outcomes:
+        """Conditional means in closed form, shape (C, R, 1, O)."""
+        expected = function.intercept + expect_conditional(self.model_, X, masks, function.slopes)
+        return Outcomes(expected[:, :, None])
 
     def to_state(self) -> State:
         """Store mean, scale and correlation."""

@@ -7,8 +7,9 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors, State
+from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
+from condshap.numerics.affine import AffineFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, stream_words
@@ -32,6 +33,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 128
+    expects_exactly: ClassVar[bool] = True
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""
@@ -48,6 +50,21 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         words = stream_words(seed, self.name, masks, keys)
         indices = random_subsets(words, n_samples, n_train, derive_seed(seed, self.name))
         return Donors(indices, self.rows_, error_factor=1 - n_samples / n_train, may_repeat=False)
+
+    def expect(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        function: AffineFunction,
+        keys: RowKeys,
+        seed: int,
+    ) -> Outcomes:
+        """Means over all training rows, shape (C, R, 1, O)."""
+        average = function.terms(self.rows_).mean(axis=0)
+        expected = function.intercept + sum_terms(function.terms(X), masks, average)
+        return Outcomes(expected[:, :, None])
 
     def to_state(self) -> State:
         """Store the training rows."""

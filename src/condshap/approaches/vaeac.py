@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from condshap.approaches.base import ALL_KINDS, DrawnRows, State
+from condshap.approaches.base import ALL_KINDS, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
+from condshap.numerics.affine import AffineFunction
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
 
 _PAPER_SAMPLES = 250
+_WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
 
 
 class VAEAC(VAEACOptions):
@@ -54,6 +56,7 @@ class VAEAC(VAEACOptions):
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
+    expects_exactly: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -149,10 +152,11 @@ class VAEAC(VAEACOptions):
 
         A share 1 - `trust_` of the distribution is what the networks draw when they are told nothing.
         """
-        rows, weights = self._draw(X, masks, n_samples, keys, seed)
-        joined = rows[0] if len(rows) == 1 else np.concatenate(rows, axis=2)
-        every = None if weights is None else np.broadcast_to(weights, joined.shape[:3])
-        return DrawnRows(joined, every, error_factor=self._error_factor)
+        drawn = [self._draw(X, masks, n, keys, seed, blind=blind) for blind, n in self._shares(n_samples)]
+        rows = drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+        weights, again = self._weights(n_samples), self._may_repeat(masks, n_samples)
+        every = None if weights is None else np.broadcast_to(weights, rows.shape[:3])
+        return DrawnRows(rows, every, error_factor=self._error_factor, may_repeat=again)
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same and leave it on the device."""
@@ -160,26 +164,59 @@ class VAEAC(VAEACOptions):
 
         from condshap.numerics.device_draws import DeviceDraws
 
-        rows, weights = self._draw(X, masks, n_samples, keys, seed, as_tensor=True)
-        joined = (rows[0] if len(rows) == 1 else torch.cat(rows, dim=2)).to(device)
+        shares = self._shares(n_samples)
+        drawn = [self._draw(X, masks, n, keys, seed, blind=blind, as_tensor=True) for blind, n in shares]
+        rows = (drawn[0] if len(drawn) == 1 else torch.cat(drawn, dim=2)).to(device)
+        weights = self._weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
-        return DeviceDraws(joined, every, self._error_factor)
+        return DeviceDraws(rows, every, self._error_factor)
+
+    def expect(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
+        fill = self.fills_missing_
+        expected = [
+            self.networks_.expect(function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=blind)
+            for blind, n in self._shares(n_samples)
+        ]
+        values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
+        weights = self._weights(n_samples)
+        every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
+        return Outcomes(values, every, error_factor=self._error_factor)
 
     def _draw(
-        self, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
-    ) -> tuple[list[Any], Floats | None]:
-        """Draws that know and blind ones, each (C, R, some of K, M), and the weights (K,) of all, None if they are equal."""
-        n_blind = _n_blind(self.trust_, n_samples)
-        shares = {False: (n_samples - n_blind, self.trust_), True: (n_blind, 1 - self.trust_)}
-        how: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": self.fills_missing_, "as_tensor": as_tensor}
-        wanted = {blind: some for blind, some in shares.items() if some[0]}
-        rows = [self.networks_.sample(X, masks, n, blind=blind, **how) for blind, (n, _) in wanted.items()]
-        weights = np.concatenate([self.networks_.weights(n) * share for n, share in wanted.values()])
-        return rows, None if np.ptp(weights) == 0 else weights
+        self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, blind: bool, as_tensor: bool = False
+    ) -> Any:
+        """One share of the draws, (C, R, n, M)."""
+        fill = self.fills_missing_
+        return self.networks_.sample(
+            X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=blind, as_tensor=as_tensor
+        )
+
+    def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
+        """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
+        n_levels = np.array(self.networks_.fitted_.columns.layout.n_levels, dtype=np.float64)
+        if (n_levels > 0).all():
+            return np.ones(len(masks), dtype=bool)
+        ways = np.where(masks, 1.0, np.where(n_levels > 0, n_levels, np.inf)).prod(axis=1)
+        return np.asarray(ways <= _WAYS * n_samples)
 
     @property
     def _error_factor(self) -> float | None:
         return 1.0 if self.networks_.config.draws == "plain" else None
+
+    def _shares(self, n_samples: int) -> list[tuple[bool, int]]:
+        """Whether to draw blindly, and how many of K samples; none of them is empty."""
+        n_blind = _n_blind(self.trust_, n_samples)
+        return [(blind, n) for blind, n in ((False, n_samples - n_blind), (True, n_blind)) if n]
+
+    def _weights(self, n_samples: int) -> Floats | None:
+        """Weights (K,) of the shares side by side, None if they are equal."""
+        trusts = {False: self.trust_, True: 1 - self.trust_}
+        each = [self.networks_.weights(n) * trusts[blind] for blind, n in self._shares(n_samples)]
+        weights = np.concatenate(each)
+        return None if np.ptp(weights) == 0 else weights
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""

@@ -88,6 +88,24 @@ def draw_conditional(
     return out
 
 
+def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats) -> Floats:
+    """E[X slopes | x_known] in closed form, for slopes (M, O): shape (C, R, O).
+
+    With b the slopes of the unknown features, in units of their scale, the mean of z_u b is z_k R_kk^-1 R_ku b.
+    """
+    divisor = np.where(model.scale > 0, model.scale, 1.0)
+    Z = (X - model.mean) / divisor
+    out = np.empty((len(masks), len(X), slopes.shape[1]))
+    for c, mask in enumerate(masks):
+        known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
+        across = model.correlation[np.ix_(known, unknown)] @ (model.scale[unknown, None] * slopes[unknown])
+        moved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across
+        out[c] = model.mean[unknown] @ slopes[unknown]
+        for i, j in enumerate(known):  # feature by feature: a product of matrices has other bits for other rows beside
+            out[c] += X[:, j, None] * slopes[j] + Z[:, j, None] * moved[i]
+    return out
+
+
 def floor_eigenvalues(correlation: Floats) -> tuple[Floats, float]:
     """Shrink a correlation matrix towards the identity just enough to be safely invertible.
 

@@ -1,4 +1,4 @@
-"""Donors + known columns -> rows for the model, each different row once."""
+"""Drawn rows, or donors and known columns -> rows for the model, each different row once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Rows
 
+_WORTH_IT = 0.9  # share of different rows above which all are evaluated
+
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
@@ -17,6 +19,26 @@ class Spliced:
     rows: Rows
     positions: Indices | None
     shape: tuple[int, ...]
+
+
+def splice_drawn(rows: Floats, may_repeat: Masks | None) -> Spliced:
+    """Drawn rows (C, R, K, M), each different one of the coalitions that `may_repeat` (C,) names once.
+
+    Equal rows are found by a hash of 64 bits, among all coalitions and explained rows at hand.
+    """
+    shape, flat = rows.shape[:3], rows.reshape(-1, rows.shape[3])
+    if may_repeat is None or not may_repeat.any():
+        return Spliced(flat, None, shape)
+    some = np.repeat(may_repeat, shape[1] * shape[2])
+    candidates = flat if may_repeat.all() else flat[some]
+    _, first, which = np.unique(row_keys(candidates), return_index=True, return_inverse=True)
+    if len(first) > _WORTH_IT * len(candidates):
+        return Spliced(flat, None, shape)
+    others = flat[~some]
+    positions = np.empty(len(flat), dtype=np.intp)
+    positions[~some] = np.arange(len(others))
+    positions[some] = len(others) + which
+    return Spliced(np.concatenate([others, candidates[first]]), positions, shape)
 
 
 def splice_donors(

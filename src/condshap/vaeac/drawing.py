@@ -141,12 +141,12 @@ class Heads:
         if Mc:
             scaled = draw_gaussian(outputs[:Mc], outputs[Mc : 2 * Mc], noise[:Mc], margins.floors, margins.limits)
             margins.unscale(scaled, out[:Mc])
-            self._keep_inside(out[:Mc])
+            self.keep_inside(out[:Mc])
         if self.layout.groups:
             uniform = noise[Mc:].mul_(sqrt(0.5)).erf_().add_(1).mul_(0.5)
             self._draw_levels(outputs[2 * Mc :], uniform, out[Mc:])
 
-    def _keep_inside(self, values: Tensor) -> None:
+    def keep_inside(self, values: Tensor) -> None:
         """Round whole-numbered columns, and replace what is still outside the support by the nearest value inside."""
         if self.ends is None:
             return

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import torch
 
 from condshap.exceptions import NotFittedError, OptionError, SchemaError
+from condshap.numerics.affine import AffineFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
@@ -18,6 +19,7 @@ from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.drawing import Heads, make_margins
 from condshap.vaeac.encoding import check_rows
+from condshap.vaeac.expecting import expect
 from condshap.vaeac.networks import Parameters
 from condshap.vaeac.sampling import Ensemble, log_likelihood, member_shares, sample
 from condshap.vaeac.state import Fitted, network_shape, restore, store
@@ -199,6 +201,29 @@ class Networks:
                 ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, blind=blind
             )
             return drawn if as_tensor else drawn.cpu().numpy()
+
+    def expect(
+        self,
+        function: AffineFunction,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys | None = None,
+        seed: int = 0,
+        fill_missing: bool = False,
+        blind: bool = False,
+    ) -> Floats:
+        """E[function(X) | x_known, z] for K latents z, (C, R, K, O); arguments as in `sample`, with the same latents."""
+        X, masks, keys = self._check_query(X, masks, keys)
+        if n_samples < 1:
+            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
+        with single_threaded_torch():
+            rows = self._fitted().columns.encode(X, self._device())
+            return expect(
+                self._ensemble(), rows, function, X, masks, n_samples,
+                keys=keys, seed=seed, fill_missing=fill_missing, blind=blind,
+            )  # fmt: skip
 
     def weights(self, n_samples: int) -> Floats:
         """Weights (K,) of draws under which every member counts alike, when K is no multiple of their number."""

@@ -189,6 +189,13 @@ class Workspace:
 
     def draw(self, e: int, pool: Tensor, net: Tensor) -> Tensor:
         """Draw with member e for points of the tile's nets: pool (D, K, n_nets), net (P,) -> values (M, K, P)."""
+        views = self.decode(e, pool, net)
+        d = self.ensemble.parameters.shape.latent
+        self.ensemble.heads.draw(views.outputs, views.noise[d:], self.ensemble.margins[e], views.values)
+        return views.values
+
+    def decode(self, e: int, pool: Tensor, net: Tensor) -> Views:
+        """Outputs of member e's decoder at latents drawn from the nets, and the noise that is left for the features."""
         d, views = self.ensemble.parameters.shape.latent, self._views(pool.shape[1])
         torch.gather(pool, 2, net.expand(*pool.shape[:2], -1), out=views.noise)
         torch.mul(views.noise[:d], self.scale[e], out=views.z).add_(self.mean[e])
@@ -199,8 +206,7 @@ class Workspace:
             self._affine(e, k, h, t)
             h.add_(leaky_relu_(t, SLOPE))
         self._affine(e, len(weights) - 1, h, outputs)
-        self.ensemble.heads.draw(outputs, views.noise[d:], self.ensemble.margins[e], views.values)
-        return views.values
+        return views
 
     def _affine(self, e: int, layer: int, h: Tensor, out: Tensor) -> None:
         torch.mm(self.weights[e][layer], h.flatten(1), out=out.flatten(1))

@@ -136,7 +136,9 @@ def test_rules_follow_the_data():
     large = VAEACConfig().resolve(5000, 50, has_continuous=False)
     assert (large.width, large.latent, large.batch_size, large.learning_rate) == (64, 16, 128, 2e-3)
     assert large.scales == ("standard",) * 5
-    epochs = [VAEACConfig().resolve(n, m, has_continuous=True).epochs for n, m in ((5000, 24), (20_000, 24), (5000, 25))]
+    epochs = [
+        VAEACConfig().resolve(n, m, has_continuous=True).epochs for n, m in ((5000, 24), (20_000, 24), (5000, 25))
+    ]
     assert epochs == [200, 100, 89]
     assert [VAEACConfig.paper().resolve(n, 5, has_continuous=True).epochs for n in (1000, 5000)] == [200, 100]
 

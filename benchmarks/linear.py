@@ -1,0 +1,121 @@
+"""Linear models: conditional means instead of samples, side by side with samples of the same fitted approach.
+
+Run ``python -m benchmarks.linear``; tables are printed and go into benchmarks/README.md, figures into
+benchmarks/results/linear.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import condshap as cs
+from benchmarks.measure import best, machine, measure
+from benchmarks.problems import correlated_normals
+from benchmarks.sections import write_section
+from condshap.coalitions import all_coalitions
+from condshap.solvers import solve_shapley
+from condshap.studies.designs.burr import burr_design
+from condshap.studies.designs.mixed import mixed_design
+from condshap.testing import GaussianTruth
+
+FOLDER = Path(__file__).parent
+N_FEATURES, RHO, N_TRAIN, N_ROWS = 10, 0.6, 2000, 100
+DATA_SEEDS, REPEATS, REPLICATES = range(5), 3, 8
+MODES = {"samples": False, "means": "auto"}
+
+
+def gaussian_line(seed: int) -> dict[str, object]:
+    """Explain 100 rows of equicorrelated normals, all 1024 coalitions: error against the truth, and CPU seconds."""
+    X = correlated_normals(N_TRAIN + N_ROWS, N_FEATURES, RHO, seed=seed)
+    train, rows = X[:N_TRAIN], X[N_TRAIN:]
+    noise = np.random.default_rng(100 + seed).normal(size=N_TRAIN)
+    model = LinearRegression().fit(train, train.to_numpy() @ np.linspace(0.5, 1.5, N_FEATURES) + noise)
+    plan = all_coalitions(N_FEATURES)
+    covariance = np.full((N_FEATURES, N_FEATURES), RHO) + (1 - RHO) * np.eye(N_FEATURES)
+    truth = GaussianTruth(np.zeros(N_FEATURES), covariance).exact_values(model.coef_, rows.to_numpy(), plan.masks)
+    v = (truth + model.intercept_)[..., None]
+    phi = solve_shapley(v, np.zeros_like(v), plan).values[..., 0]
+    line: dict[str, object] = {"seed": seed}
+    for mode, additive in MODES.items():
+
+        def explain(additive: bool | str = additive) -> cs.Explanation:
+            explainer = cs.Explainer(model, approach="gaussian", progress=False, additive=additive)
+            return explainer.fit(train).explain(rows)
+
+        run = best(measure(explain) for _ in range(REPEATS))
+        error = np.abs(run.result.values - phi).mean() / np.abs(phi).mean()
+        line[mode] = {"rel": error, "cpu": run.cpu, "rows": run.result.value_table.n_evaluations}
+    return line
+
+
+def vaeac_line(name: str) -> dict[str, object]:
+    """Monte Carlo error of phi of a default vaeac over replicates of its samples, and what it says of itself."""
+    design = burr_design(10, seed=7000) if name == "Burr, M = 10" else mixed_design("M6", rho=0.5)
+    X = design.draw(1010, seed=7001)
+    train, rows, y = X[:1000], X[1000:], design.respond(X, seed=7002)[:1000]
+    factors = make_column_selector(dtype_include="category")
+    encode = make_column_transformer((OneHotEncoder(drop="first"), factors), remainder="passthrough")
+    model = make_pipeline(encode, LinearRegression()).fit(train, y)
+    line: dict[str, object] = {"problem": name}
+    for mode, additive in MODES.items():
+        explainer = cs.Explainer(model, approach="vaeac", progress=False, additive=additive).fit(train)
+        runs = []
+        for seed in range(7100, 7100 + REPLICATES):
+            explainer.seed = seed
+            runs.append(measure(lambda explainer=explainer: explainer.explain(rows)))
+        spread = np.stack([run.result.values for run in runs]).var(axis=0, ddof=1)
+        stated = np.stack([run.result.std_errors for run in runs]) ** 2
+        line[mode] = {
+            "rmse": float(np.sqrt(spread.mean())),
+            "stated": float(np.sqrt(stated.mean())),
+            "cpu": best(runs).cpu,
+            "rows": runs[0].result.value_table.n_evaluations,
+        }
+    return line
+
+
+def gaussian_table(lines: list[dict[str, object]]) -> str:
+    """Markdown table, one line per way."""
+    head = "| gaussian, by | error (rel), mean and largest of 5 data sets | CPU s, fit and explain | model rows |"
+    rule = "| --- | --- | --- | --- |"
+    body = []
+    for mode in MODES:
+        found = [line[mode] for line in lines]
+        rel = [one["rel"] for one in found]
+        cpu = np.median([one["cpu"] for one in found])
+        body.append(f"| {mode} | {np.mean(rel):.4f}, {max(rel):.4f} | {cpu:.2f} | {found[0]['rows']:,} |")
+    return "\n".join([head, rule, *body])
+
+
+def vaeac_table(lines: list[dict[str, object]]) -> str:
+    """Markdown table, two lines per problem."""
+    head = "| vaeac | by | RMSE of phi | stated | CPU s, explain 10 rows | model rows |"
+    rule = "| --- | --- | --- | --- | --- | --- |"
+    body = [
+        f"| {line['problem']} | {mode} | {one['rmse']:.4f} | {one['stated']:.4f} | {one['cpu']:.2f} | {one['rows']:,} |"
+        for line in lines
+        for mode, one in ((mode, line[mode]) for mode in MODES)
+    ]
+    return "\n".join([head, rule, *body])
+
+
+def main() -> None:
+    gaussian = [gaussian_line(seed) for seed in DATA_SEEDS]
+    vaeac = [vaeac_line(name) for name in ("Burr, M = 10", "mixed, M = 6")]
+    text = f"{machine()}\n\n{gaussian_table(gaussian)}\n\n{vaeac_table(vaeac)}"
+    print(text)
+    figures = {"machine": machine(), "gaussian": gaussian, "vaeac": vaeac}
+    (FOLDER / "results" / "linear.json").write_text(json.dumps(figures, indent=1) + os.linesep)
+    write_section(FOLDER / "README.md", "linear", text)
+
+
+if __name__ == "__main__":
+    main()
