@@ -33,6 +33,12 @@ class Provenance:
     seconds: dict[str, float]
     versions: dict[str, str]
     warnings: tuple[str, ...] = ()
+    tolerance: float | None = None
+    """Wanted precision with ``n_coalitions="auto"``, else None."""
+    reached: float | None = None
+    """Largest standard error over the row's spread, of the worst row; to be compared with `tolerance`."""
+    n_iterations: int | None = None
+    """How often coalitions were added, the first ones included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

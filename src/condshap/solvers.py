@@ -10,8 +10,9 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, wls_operator
-from condshap.types import Floats, Values
+from condshap.numerics.odd_games import OddSolver, odd_solver
+from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients, wls_operator
+from condshap.types import Floats, Masks, Values
 
 _FOLLOWED = 0.1
 _COLUMNS = 32
@@ -50,6 +51,57 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     shape = (plan.n_players, n_rows, n_outputs)
     deviation = np.sqrt(np.maximum(variance, 0.0))
     return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), deviation.reshape(shape).swapaxes(0, 1).copy())
+
+
+def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tuple[ShapleyValues, Floats]:
+    """Solve for Shapley values from a plan of whole pairs by kriging, see `condshap.numerics.odd_games`.
+
+    Parameters
+    ----------
+    values, std_errors, plan : as in `solve_shapley`; with all coalitions the answer is the same
+
+    Returns
+    -------
+    Values and standard errors, and (R, P, O) the part of these errors that more coalitions would take away.
+
+    Notes
+    -----
+    The variance because only some pairs were drawn is estimated twice, from what the fit misses of every pair when that
+    pair is left out: by the kriging variance, scaled to these misses, and by Horvitz and Thompson's formula, which knows
+    how pairs were drawn but trusts no covariance. Their average is taken. Monte Carlo noise is counted apart.
+    """
+    if plan.is_exact:
+        solved = solve_shapley(values, std_errors, plan)
+        return solved, np.zeros_like(solved.values)
+    n_coalitions, n_rows, n_outputs = values.shape
+    v, noise = values.reshape(n_coalitions, -1), std_errors.reshape(n_coalitions, -1) ** 2
+    first, last = np.array(plan.pairs()).T
+    odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
+    odd_noise = np.concatenate([noise[first] + noise[last], np.zeros((1, v.shape[1]))]) / 4
+    solver = odd_solver(plan.masks[first])
+    phi = solver.A @ odd
+    phi += (v[-1] - v[0] - phi.sum(axis=0)) / plan.n_players  # rounding only: the solver is efficient already
+    missing = _missing_pairs_variances(odd, odd_noise, solver, plan.masks[first], plan.inclusion[first])
+    total = solver.A**2 @ odd_noise + missing
+
+    def shaped(array: Floats) -> Floats:
+        return array.reshape(plan.n_players, n_rows, n_outputs).swapaxes(0, 1).copy()
+
+    return ShapleyValues(shaped(phi), shaped(np.sqrt(total))), shaped(np.sqrt(missing))
+
+
+def _missing_pairs_variances(odd: Floats, noise: Floats, solver: OddSolver, masks: Masks, inclusion: Floats) -> Floats:
+    """Variance (P, n) of phi because the pairs of `masks` came in with probabilities `inclusion` and others did not."""
+    Q = solver.residual_operator[:-1]
+    own = np.diagonal(Q)[:, None]
+    misses = Q @ odd
+    scale = np.maximum(((misses**2 - Q**2 @ noise) / own).mean(axis=0), 0.0)
+    inside, outside = shapley_coefficients(masks.shape[1])
+    sizes = masks.sum(axis=1)
+    influence = 4.0 * np.where(masks.T, inside[sizes], outside[sizes]) ** 2  # 4: v(S) - v(S^c) is twice its odd part
+    drawn = (influence * (1.0 - inclusion) / inclusion**2) @ ((misses / own) ** 2 - noise[:-1])
+    average = (solver.posterior[:, None] * scale + np.maximum(drawn, 0.0)) / 2
+    return np.asarray(average) * _few_pairs_factor(len(masks) - masks.shape[1] + 1)
 
 
 Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]
