@@ -13,6 +13,7 @@ from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation, Provenance
+from condshap.options import check_coalitions
 from condshap.types import Outputs, Rows, Table
 from condshap.values import ValueTable
 
@@ -40,6 +41,7 @@ def explain_until(
     start : when explaining began
     known, before : value table (C, R, O) and provenance of an explanation to go on from
     """
+    check_coalitions("auto", tolerance, None)
     settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
     some = explainer.predictor_(explainer.example_rows_.copy())
     scale = least_spread(np.concatenate([predictions, some, explainer.base_value_[None]]))

@@ -192,7 +192,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         smaller tolerance had been asked for at once.
         """
         start = time.perf_counter()
-        check_coalitions("auto", tolerance, None)
         rows = self._encode(explanation.data)
         known = known_table(explanation, self)
         return explain_until(
