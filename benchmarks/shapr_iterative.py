@@ -83,6 +83,22 @@ def iterate(
     return Stopped(c + 2, phi, sd)
 
 
+def without_stopping(
+    values: Callable[[np.ndarray], np.ndarray], n_players: int, *, seed: int, numbers: list[int]
+) -> list[np.ndarray]:
+    """Shapley values (P, R) that the same draws and weights give with these numbers of coalitions."""
+    draws = Draws(n_players, seed)
+    ends = values(np.array([np.zeros(n_players, dtype=bool), np.ones(n_players, dtype=bool)]))
+    known, found = np.zeros((0, ends.shape[1])), []
+    for n in numbers:
+        draws.grow(n - 2)
+        masks = unpack(np.fromiter(draws.counts, dtype=np.int64), n_players)
+        known = np.concatenate([known, values(masks[len(known) :])])
+        weights = draws.weights(masks.sum(axis=1), sum(draws.counts.values()))
+        found.append(_solve(masks, weights, known, ends))
+    return found
+
+
 def _bootstrap_sd(
     masks: np.ndarray,
     counts: np.ndarray,

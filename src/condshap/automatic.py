@@ -44,10 +44,10 @@ def explain_until(
     check_coalitions("auto", tolerance, None)
     settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
     some = explainer.predictor_(explainer.example_rows_.copy())
-    scale = least_spread(np.concatenate([predictions, some, explainer.base_value_[None]]))
+    scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
     quiet = replace(settings, progress=False)  # one bar, not one for every batch
     found = converge(
-        lambda positions: explainer._values(rows, predictions, positions, quiet),
+        lambda positions, chosen: explainer._values(rows[chosen], predictions[chosen], positions, quiet),
         plan,
         pairs,
         Goal(tolerance, scale, settings.progress),

@@ -1,14 +1,15 @@
 """Nested plans, value engine -> as many coalitions as the wanted precision needs: ``n_coalitions="auto"``.
 
 A row has settled when its largest standard error is at most `tolerance` times its spread, the difference between its
-largest and its smallest Shapley value. Coalitions are added until every row and output has settled.
+largest and its smallest Shapley value. Every row gets coalitions until it has settled, whatever the other rows do, so its
+values do not depend on them, and easy rows do not pay for difficult ones.
 """
 
 from __future__ import annotations
 
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,17 +24,17 @@ from condshap.types import Floats, Indices, Masks
 from condshap.values import ValueTable
 
 _LEAST_SPREAD = 0.01
-"""Of the range of predictions: a row whose values are all smaller is judged by this spread instead of its own."""
+"""Of the range of predictions: a row whose values are all closer together is judged by this spread instead of its own."""
 _ENOUGH = 0.5
 """Of the tolerance: a row whose error without Monte Carlo noise is smaller would gain little from more coalitions."""
 
-Estimate = Callable[[Indices], ValueTable]
-"""Positions in the whole plan -> the value table of these coalitions, arrays (c, R, O)."""
+Estimate = Callable[[Indices, Indices], ValueTable]
+"""Positions (c,) in the whole plan, rows (r,) -> the value table of these coalitions and rows, arrays (c, r, O)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Wanted precision, the smallest spread (O,) that a row is judged by, and whether to show a bar (None: tqdm decides)."""
+    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: tqdm decides)."""
 
     tolerance: float
     least_spread: Floats
@@ -42,13 +43,15 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converged:
-    """Result of `converge`: values from the first coalitions of the sequence, and what precision they have.
+    """Result of `converge`.
 
     Attributes
     ----------
-    plan, table, solved : the coalitions used, v of them (C, R, O), and the Shapley values
+    plan : the coalitions of the row that needed most
+    table : v of them (C, R, O), NaN where a row did without
+    solved : Shapley values and standard errors
     reached : largest standard error over spread, of the worst row
-    n_iterations : how often the error was looked at from the beginning of the sequence on
+    n_iterations : how often coalitions were added for the row that needed most
     """
 
     plan: CoalitionPlan
@@ -58,9 +61,27 @@ class Converged:
     n_iterations: int
 
 
-def least_spread(predictions: Floats) -> Floats:
-    """Smallest spread (O,) by which rows are judged, from predictions (n, O) of any rows."""
-    return np.asarray(_LEAST_SPREAD * np.ptp(predictions, axis=0))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Settled:
+    """Rows (r,) that settled with the same number of pairs: v and its errors (c, r, O), and what came of them.
+
+    `total` (r, O) is the largest standard error over the spread, `needs_samples` (r,) tells that coalitions cannot help.
+    """
+
+    rows: Indices
+    n_pairs: int
+    v: Floats
+    v_errors: Floats
+    values: Floats
+    std_errors: Floats
+    total: Floats
+    needs_samples: Masks
+
+
+def least_spread(predictions: Floats, others: Floats) -> Floats:
+    """Smallest spread (R, O) by which rows are judged, from their predictions (R, O) and those of other rows (n, O)."""
+    highest, lowest = np.maximum(predictions, others.max(axis=0)), np.minimum(predictions, others.min(axis=0))
+    return np.asarray(_LEAST_SPREAD * (highest - lowest))
 
 
 def converge(
@@ -70,73 +91,127 @@ def converge(
 
     Parameters
     ----------
-    estimate : computes v(S); asked once for every coalition
+    estimate : computes v(S); asked once for every coalition and row
     plan, pairs : what `nested_plan` gave
-    known : the table of an earlier result to go on from; its coalitions must be a beginning of the sequence
+    known : table of an earlier result to go on from
     """
-    steps = checkpoints(plan.n_players, len(pairs))
-    n_known = 0 if known is None else len(known.values) // 2 - 1
-    table = known if known is not None else estimate(np.array([0, len(plan.masks) - 1]))
+    if known is None:
+        known = estimate(np.array([0, len(plan.masks) - 1]), np.arange(len(goal.least_spread)))
+    n_evaluations = known.n_evaluations
+    is_known = ~np.isnan(known.values[..., 0])
+    n_known = is_known.sum(axis=0) // 2 - 1
+
+    def count(positions: Indices, rows: Indices) -> ValueTable:
+        nonlocal n_evaluations
+        new = estimate(positions, rows)
+        n_evaluations += new.n_evaluations
+        return new
+
+    settled: list[_Settled] = []
     with _bar(goal) as bar:
-        for n_pairs in steps[bisect_left(steps, n_known) :]:
-            some, positions = beginning(plan, pairs, n_pairs)
-            if n_pairs > n_known:
-                new = estimate(np.sort(pairs[n_known:n_pairs].ravel()))
-                table = _joined(table, new, some, np.isin(positions, pairs[n_known:n_pairs]))
-                n_known = n_pairs
-            is_last = n_pairs == len(pairs)
-            if not is_last and not can_separate(some.masks[some.interior], some.weights[some.interior]):
-                continue
-            solved, coalition_errors = solve_pairs(table.values, table.std_errors, some)
-            total, without_noise = (_worst(solved.values, e, goal) for e in (solved.std_errors, coalition_errors))
-            reached = float(total.max(initial=0.0))
-            _show(bar, len(some.masks), reached, goal)
-            has_settled = (total <= goal.tolerance) | (without_noise <= _ENOUGH * goal.tolerance)
-            if has_settled.all():
-                break
-    result = Converged(some, table, solved, reached, steps.index(n_pairs) + 1)
-    _announce(result, total, has_settled, goal)
+        for n in np.unique(n_known):
+            rows = np.flatnonzero(n_known == n)
+            here = is_known[:, rows[0]]
+            v, v_errors = known.values[here][:, rows], known.std_errors[here][:, rows]
+            settled += _follow(rows, int(n), v, v_errors, count, plan, pairs, goal, bar)
+    result = _gathered(settled, plan, pairs, goal, n_evaluations)
+    _announce(settled, result, goal)
     return result
 
 
-def _worst(values: Floats, errors: Floats, goal: Goal) -> Floats:
-    """Largest error of every row and output over its spread, (R, O), for values and errors (R, P, O)."""
-    spread = np.maximum(np.ptp(values, axis=1), goal.least_spread)
+def _follow(
+    rows: Indices,
+    n_known: int,
+    v: Floats,
+    v_errors: Floats,
+    estimate: Estimate,
+    plan: CoalitionPlan,
+    pairs: Indices,
+    goal: Goal,
+    bar: Any,
+) -> Iterator[_Settled]:
+    """Add coalitions to rows (r,) whose v (c, r, O) is known for the same number of pairs, until all have settled."""
+    steps = checkpoints(plan.n_players, len(pairs))
+    for n_pairs in steps[bisect_left(steps, n_known) :]:
+        some, positions = beginning(plan, pairs, n_pairs)
+        if n_pairs > n_known:
+            new = estimate(np.sort(pairs[n_known:n_pairs].ravel()), rows)
+            is_new = np.isin(positions, pairs[n_known:n_pairs])
+            v, v_errors = _merged(v, new.values, is_new), _merged(v_errors, new.std_errors, is_new)
+            n_known = n_pairs
+        is_last = n_pairs == len(pairs)
+        if not is_last and not can_separate(some.masks[some.interior], some.weights[some.interior]):
+            continue
+        solved, without_noise = solve_pairs(v, v_errors, some)
+        spread = np.maximum(np.ptp(solved.values, axis=1), goal.least_spread[rows])
+        total = _share(solved.std_errors, spread)
+        is_precise = total <= goal.tolerance
+        is_enough = _share(without_noise, spread) <= _ENOUGH * goal.tolerance
+        has_settled = np.asarray((is_precise | is_enough).all(axis=1))
+        done = has_settled | is_last
+        needs_samples = (has_settled | some.is_exact) & ~is_precise.all(axis=1)
+        if done.any():
+            yield _Settled(
+                rows[done], n_pairs, v[:, done], v_errors[:, done], solved.values[done], solved.std_errors[done],
+                total[done], needs_samples[done],
+            )  # fmt: skip
+        _show(bar, len(some.masks), int((~done).sum()), float(total.max(initial=0.0)), goal)
+        rows, v, v_errors = rows[~done], v[:, ~done], v_errors[:, ~done]
+        if len(rows) == 0:
+            return
+
+
+def _share(errors: Floats, spread: Floats) -> Floats:
+    """Largest of errors (r, P, O) over players, as a share of the spread (r, O)."""
     largest = errors.max(axis=1)
-    return np.where(largest > 0, largest / np.where(spread > 0, spread, 1e-300), 0.0)
+    return np.where(largest > 0, largest / np.maximum(spread, 1e-300), 0.0)
 
 
-def _joined(old: ValueTable, new: ValueTable, plan: CoalitionPlan, is_new: Masks) -> ValueTable:
-    """Table of a plan's coalitions from the old ones and the new ones, which are those where `is_new` (C,)."""
-
-    def merge(a: Floats, b: Floats) -> Floats:
-        merged = np.empty((len(is_new), *a.shape[1:]))
-        merged[~is_new], merged[is_new] = a, b
-        return merged
-
-    return ValueTable(
-        plan.masks,
-        merge(old.values, new.values),
-        merge(old.std_errors, new.std_errors),
-        old.n_evaluations + new.n_evaluations,
-    )
+def _merged(old: Floats, new: Floats, is_new: Masks) -> Floats:
+    """Coalitions of both along the first axis, the new ones where `is_new` (c,)."""
+    merged = np.empty((len(is_new), *old.shape[1:]))
+    merged[~is_new], merged[is_new] = old, new
+    return merged
 
 
-def _announce(result: Converged, total: Floats, has_settled: Masks, goal: Goal) -> None:
+def _gathered(
+    settled: list[_Settled], plan: CoalitionPlan, pairs: Indices, goal: Goal, n_evaluations: int
+) -> Converged:
+    """Put all rows into one result, in their order."""
+    n_most = max((one.n_pairs for one in settled), default=0)
+    most, all_positions = beginning(plan, pairs, n_most)
+    n_rows, n_outputs = goal.least_spread.shape
+    v, v_errors = np.full((2, len(all_positions), n_rows, n_outputs), np.nan)
+    values, std_errors = np.empty((2, n_rows, plan.n_players, n_outputs))
+    for one in settled:
+        here = np.ix_(np.isin(all_positions, beginning(plan, pairs, one.n_pairs)[1]), one.rows)
+        v[here], v_errors[here] = one.v, one.v_errors
+        values[one.rows], std_errors[one.rows] = one.values, one.std_errors
+    reached = max((float(one.total.max()) for one in settled), default=0.0)
+    n_iterations = bisect_left(checkpoints(plan.n_players, len(pairs)), n_most) + 1
+    table = ValueTable(most.masks, v, v_errors, n_evaluations)
+    return Converged(most, table, ShapleyValues(values, std_errors), reached, n_iterations)
+
+
+def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
     """Warn when the tolerance was not reached: no silent stop."""
-    n_open = int((total > goal.tolerance).any(axis=1).sum())
-    if n_open == 0:
-        return
-    reason, remedy = "all that max_coalitions allows", "Raise max_coalitions, or the tolerance."
-    if result.plan.is_exact or has_settled.all():
-        reason = "all there are" if result.plan.is_exact else "and more would not help"
-        remedy = "What is left is Monte Carlo noise in v(S): raise n_samples."
-    warnings.warn(
-        f"the largest standard error must be at most {goal.tolerance:.3g} of every row's spread, but {n_open} of "
-        f"{len(total)} rows have up to {result.reached:.3g} with {len(result.plan.masks)} coalitions, {reason}. {remedy}",
-        CondShapWarning,
-        stacklevel=4,
-    )
+    total, needs_samples = np.zeros(0), np.zeros(0, dtype=bool)
+    for one in settled:
+        total = np.concatenate([total, one.total.max(axis=1)])
+        needs_samples = np.concatenate([needs_samples, one.needs_samples])
+    is_open = total > goal.tolerance
+    for chosen, reason in (
+        (is_open & needs_samples, "What is left is Monte Carlo noise in v(S), so raise n_samples."),
+        (is_open & ~needs_samples, "These are all that max_coalitions allows, so raise it, or the tolerance."),
+    ):
+        if chosen.any():
+            warnings.warn(
+                f"the largest standard error must be at most {goal.tolerance:.3g} of every row's spread, but {chosen.sum()} "
+                f"of {len(total)} rows have up to {total[chosen].max():.3g} with up to {len(result.plan.masks)} coalitions. "
+                f"{reason}",
+                CondShapWarning,
+                stacklevel=5,
+            )
 
 
 def _bar(goal: Goal) -> Any:
@@ -144,16 +219,12 @@ def _bar(goal: Goal) -> Any:
     from tqdm.auto import tqdm
 
     disable = None if goal.progress is None else not goal.progress
-    return tqdm(
-        total=100,
-        desc="precision",
-        unit="%",
-        disable=disable,
-        bar_format="{desc}: {percentage:3.0f} %|{bar}| {postfix}",
-    )
+    form = "{desc}: {percentage:3.0f} %|{bar}| {postfix}"
+    return tqdm(total=100, desc="precision", disable=disable, bar_format=form)
 
 
-def _show(bar: Any, n_coalitions: int, reached: float, goal: Goal) -> None:
+def _show(bar: Any, n_coalitions: int, n_open: int, worst: float, goal: Goal) -> None:
     """Errors fall about as the root of the number of coalitions, so the square is the share of the way."""
-    bar.n = max(bar.n, round(100 * min(1.0, goal.tolerance / max(reached, 1e-300)) ** 2))
-    bar.set_postfix_str(f"{n_coalitions} coalitions, worst error {reached:.2%} of spread, wanted {goal.tolerance:.2%}")
+    bar.n = 100 if n_open == 0 else max(bar.n, round(99 * min(1.0, goal.tolerance / max(worst, 1e-300)) ** 2))
+    state = f"worst error {worst:.2%} of spread, wanted {goal.tolerance:.2%}"
+    bar.set_postfix_str(f"{n_coalitions} coalitions, {n_open} rows to go, {state}")

@@ -48,8 +48,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Samples per row and coalition. By default each approach chooses: drawing ones by coalition size.
     n_coalitions : int or "auto", optional
         Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. "auto" adds
-        coalitions until the largest standard error of every row is at most `tolerance` times the row's spread, its largest
-        minus its smallest Shapley value; `refine` goes on from there.
+        coalitions to every row until its largest standard error is at most `tolerance` times its spread, its largest minus
+        its smallest Shapley value; `refine` goes on from there.
     tolerance : float
         Precision that ``n_coalitions="auto"`` is to reach.
     max_coalitions : int, optional
@@ -188,8 +188,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Go on from an explanation of this explainer, made with ``n_coalitions="auto"``, to a smaller tolerance.
 
-        Coalitions that the explanation has are not evaluated again. The result is the same, bit for bit, as if the
-        smaller tolerance had been asked for at once.
+        Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller tolerance had
+        been asked for at once, to rounding of the approach and the model, whose batches of rows may be others.
         """
         start = time.perf_counter()
         rows = self._encode(explanation.data)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.odd_games import OddSolver, odd_solver
+from condshap.numerics.odd_games import COVARIANCES, OddSolver, odd_solver
 from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients, wls_operator
 from condshap.types import Floats, Masks, Values
 
@@ -68,26 +68,35 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
     -----
     The variance because only some pairs were drawn is estimated twice, from what the fit misses of every pair when that
     pair is left out: by the kriging variance, scaled to these misses, and by Horvitz and Thompson's formula, which knows
-    how pairs were drawn but trusts no covariance. Their average is taken. Monte Carlo noise is counted apart.
+    how pairs were drawn but trusts no covariance. Their average is taken. Monte Carlo noise is counted apart. Of several
+    covariances each row and output takes the likeliest.
     """
+    n_rows, n_players = values.shape[1], plan.n_players
+    phi, errors, missing = np.zeros((3, n_rows, n_players, values.shape[2]))
     if plan.is_exact:
-        solved = solve_shapley(values, std_errors, plan)
-        return solved, np.zeros_like(solved.values)
-    n_coalitions, n_rows, n_outputs = values.shape
-    v, noise = values.reshape(n_coalitions, -1), std_errors.reshape(n_coalitions, -1) ** 2
+        for r in range(n_rows):
+            solved = solve_shapley(values[:, r : r + 1], std_errors[:, r : r + 1], plan)
+            phi[r], errors[r] = solved.values[0], solved.std_errors[0]
+        return ShapleyValues(phi, errors), missing
     first, last = np.array(plan.pairs()).T
-    odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
-    odd_noise = np.concatenate([noise[first] + noise[last], np.zeros((1, v.shape[1]))]) / 4
-    solver = odd_solver(plan.masks[first])
-    phi = solver.A @ odd
-    phi += (v[-1] - v[0] - phi.sum(axis=0)) / plan.n_players  # rounding only: the solver is efficient already
-    missing = _missing_pairs_variances(odd, odd_noise, solver, plan.masks[first], plan.inclusion[first])
-    total = solver.A**2 @ odd_noise + missing
-
-    def shaped(array: Floats) -> Floats:
-        return array.reshape(plan.n_players, n_rows, n_outputs).swapaxes(0, 1).copy()
-
-    return ShapleyValues(shaped(phi), shaped(np.sqrt(total))), shaped(np.sqrt(missing))
+    masks, inclusion = plan.masks[first], plan.inclusion[first]
+    best = np.full((n_rows, values.shape[2]), -np.inf)
+    for covariance in COVARIANCES:
+        solver = odd_solver(masks, covariance)
+        for r in range(n_rows):  # one row at a time: products of matrices round by the number of their columns
+            v, noise = values[:, r], std_errors[:, r] ** 2
+            odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
+            odd_noise = np.concatenate([noise[first] + noise[last], np.zeros((1, v.shape[1]))]) / 4
+            likelihood = solver.likelihood(odd)
+            better = likelihood > best[r]
+            best[r] = np.maximum(likelihood, best[r])
+            variance = _missing_pairs_variances(odd, odd_noise, solver, masks, inclusion)
+            missing[r] = np.where(better, np.sqrt(variance), missing[r])
+            errors[r] = np.where(better, np.sqrt(solver.A**2 @ odd_noise + variance), errors[r])
+            found = solver.A @ odd
+            found += (v[-1] - v[0] - found.sum(axis=0)) / n_players  # rounding only: the solver is efficient already
+            phi[r] = np.where(better, found, phi[r])
+    return ShapleyValues(phi, errors), missing
 
 
 def _missing_pairs_variances(odd: Floats, noise: Floats, solver: OddSolver, masks: Masks, inclusion: Floats) -> Floats:
@@ -95,7 +104,8 @@ def _missing_pairs_variances(odd: Floats, noise: Floats, solver: OddSolver, mask
     Q = solver.residual_operator[:-1]
     own = np.diagonal(Q)[:, None]
     misses = Q @ odd
-    scale = np.maximum(((misses**2 - Q**2 @ noise) / own).mean(axis=0), 0.0)
+    random_part = Q**2 @ noise if noise.any() else 0.0
+    scale = np.maximum(((misses**2 - random_part) / own).mean(axis=0), 0.0)
     inside, outside = shapley_coefficients(masks.shape[1])
     sizes = masks.sum(axis=1)
     influence = 4.0 * np.where(masks.T, inside[sizes], outside[sizes]) ** 2  # 4: v(S) - v(S^c) is twice its odd part

@@ -26,10 +26,24 @@ from scipy.special import gammaln
 
 from condshap.types import Floats, Indices, Masks
 
-_TERMS = {(3, 0): 0.3, (5, 0): 0.05, (7, 0): 0.03, (1, 2): 0.5, (1, 4): 0.3, (2, 1): 1.0, (2, 3): 1.0}
-"""Variances w of the terms (d, b), averaged over coalition sizes. Only their ratios matter."""
-_REST = 0.03
-"""Variance of what no term describes, on the same scale."""
+
+@dataclass(frozen=True, slots=True)
+class Covariance:
+    """Variances w of the terms (d, b), averaged over coalition sizes, and of what no term describes; ratios matter."""
+
+    terms: tuple[tuple[tuple[int, int], float], ...]
+    rest: float
+
+
+COVARIANCES = tuple(
+    Covariance(tuple(terms.items()), rest)
+    for terms, rest in (
+        ({(3, 0): 2.0, (5, 0): 0.02, (1, 2): 0.3, (2, 1): 1.0, (2, 3): 0.03}, 0.01),
+        ({(3, 0): 0.3, (5, 0): 0.05, (7, 0): 0.03, (1, 2): 0.5, (1, 4): 0.3, (2, 1): 1.0, (2, 3): 1.0}, 0.03),
+        ({(3, 0): 0.03, (5, 0): 0.02, (7, 0): 0.03, (1, 2): 1.0, (1, 4): 0.5, (2, 1): 1.0, (2, 3): 10.0}, 0.3),
+    )
+)
+"""Games of interactions among few players, games of strongly dependent features, and one between."""
 _EXACTLY = 1e-9
 
 
@@ -42,26 +56,35 @@ class OddSolver:
     A : (P, n + 1) such that phi = A o
     residual_operator : (n + 1, n + 1), Q; (Q o)_i / Q_ii is the error of predicting o_i from all others
     posterior : (P,) variances of phi under the covariance above, for a scale of 1
+    log_volume : logarithm of the determinants in the restricted likelihood
     """
 
     A: Floats
     residual_operator: Floats
     posterior: Floats
+    log_volume: float
+
+    def likelihood(self, odd: Floats) -> Floats:
+        """Restricted log-likelihood (n,) of games o (n + 1, n) at their best scale, up to a constant."""
+        n_free = len(odd) - len(self.A)
+        squares = np.einsum("in,in->n", odd, self.residual_operator @ odd)
+        return np.asarray(-0.5 * (n_free * np.log(np.maximum(squares, 1e-300)) + self.log_volume))
 
 
-def odd_solver(masks: Masks) -> OddSolver:
+def odd_solver(masks: Masks, covariance: Covariance) -> OddSolver:
     """Universal kriging of Shapley values from one coalition (n, P) of every pair; at least P pairs that differ."""
     n_players = masks.shape[1]
     everyone = np.concatenate([masks, np.ones((1, n_players), dtype=bool)])
     sizes, signs = everyone.sum(axis=1), 2.0 * everyone - 1.0
-    covariance = _covariance(sizes[:, None], sizes[None, :], signs @ signs.T, n_players)
-    covariance[np.diag_indices(len(masks))] += _REST
-    covariance[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
-    inside, outside = _shapley_of_sections(n_players)
+    matrix = _covariance(sizes[:, None], sizes[None, :], signs @ signs.T, n_players, covariance)
+    matrix[np.diag_indices(len(masks))] += covariance.rest
+    matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
+    inside, outside = _shapley_of_sections(n_players, covariance)
     of_sections = np.where(everyone, inside[sizes, None], outside[sizes, None])  # (n + 1, P)
-    K = np.linalg.inv(covariance)
+    K = np.linalg.inv(matrix)
     trend = K @ signs
     gram = np.linalg.inv(signs.T @ trend)
+    log_volume = np.linalg.slogdet(matrix)[1] - np.linalg.slogdet(gram)[1]
     Q = K - trend @ gram @ trend.T
     unexplained = 2.0 * np.eye(n_players) - trend.T @ of_sections  # z_j has the Shapley value 2 for j, 0 for others
     A = of_sections.T @ K + unexplained.T @ gram @ trend.T
@@ -70,10 +93,12 @@ def odd_solver(masks: Masks) -> OddSolver:
         - np.einsum("np,np->p", of_sections, K @ of_sections)
         + np.einsum("kp,kl,lp->p", unexplained, gram, unexplained)
     )
-    return OddSolver(A, Q, np.maximum(posterior, 0.0))
+    return OddSolver(A, Q, np.maximum(posterior, 0.0), float(log_volume))
 
 
-def _covariance(sizes: Indices | Floats, others: Indices | Floats, products: Floats, n_players: int) -> Floats:
+def _covariance(
+    sizes: Indices | Floats, others: Indices | Floats, products: Floats, n_players: int, covariance: Covariance
+) -> Floats:
     """Evaluate k for coalitions of these sizes whose signs have these scalar products z'z'; all broadcast."""
     P = n_players
     e = [np.ones_like(products), products]
@@ -82,7 +107,7 @@ def _covariance(sizes: Indices | Floats, others: Indices | Floats, products: Flo
     slopes = (2.0 * sizes - P) * (2.0 * others - P) / P**2
     all_slopes = (2.0 * np.arange(1, P) - P) ** 2 / P**2
     total = np.zeros(np.broadcast_shapes(products.shape, slopes.shape))
-    for (d, b), weight in _TERMS.items():
+    for (d, b), weight in covariance.terms:
         scale = comb(P, d) * float((all_slopes**b).mean())
         if scale > 0:
             total += weight / scale * e[d] * slopes**b
@@ -90,7 +115,7 @@ def _covariance(sizes: Indices | Floats, others: Indices | Floats, products: Flo
 
 
 @lru_cache(maxsize=8)
-def _shapley_of_sections(n_players: int) -> tuple[Floats, Floats]:
+def _shapley_of_sections(n_players: int, covariance: Covariance) -> tuple[Floats, Floats]:
     r"""Shapley values of S -> k(S', S) for S' of sizes 0, ..., P: of members of S' and of the others, both (P + 1,).
 
     phi_j is the mean over sizes of E[k | j in S] - E[k | j not in S], with S uniform among coalitions of a size, so that
@@ -100,7 +125,7 @@ def _shapley_of_sections(n_players: int) -> tuple[Floats, Floats]:
     inside, outside = np.zeros((2, P + 1))
     s, t = np.meshgrid(np.arange(P + 1), np.arange(P + 1), indexing="ij")
     for size in range(P + 1):
-        k = _covariance(s, np.asarray(size), np.asarray(P - 2.0 * (s + size - 2 * t)), P)
+        k = _covariance(s, np.asarray(size), np.asarray(P - 2.0 * (s + size - 2 * t)), P, covariance)
         if size > 0:
             chance = _hypergeometric(t - 1, size - 1, s - 1, P - 1) - _hypergeometric(t, size - 1, s, P - 1)
             inside[size] = (chance * k).sum() / P
