@@ -19,14 +19,14 @@ from condshap.coalitions import CoalitionPlan
 from condshap.coalitions.nested import beginning, checkpoints
 from condshap.exceptions import CondShapWarning
 from condshap.numerics.shapley import can_separate
-from condshap.solvers import ShapleyValues, solve_pairs
+from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
 from condshap.types import Floats, Indices, Masks
 from condshap.values import ValueTable
 
 _LEAST_SPREAD = 0.01
 """Of the range of predictions: a row whose values are all closer together is judged by this spread instead of its own."""
-_ENOUGH = 0.5
-"""Of the tolerance: a row whose error without Monte Carlo noise is smaller would gain little from more coalitions."""
+_HOPELESS = 0.8
+"""Of the tolerance: a row to which Monte Carlo noise alone would leave more with all coalitions need not go on."""
 
 Estimate = Callable[[Indices, Indices], ValueTable]
 """Positions (c,) in the whole plan, rows (r,) -> the value table of these coalitions and rows, arrays (c, r, O)."""
@@ -144,12 +144,12 @@ def _follow(
             continue
         solved, without_noise = solve_pairs(v, v_errors, some)
         spread = np.maximum(np.ptp(solved.values, axis=1), goal.least_spread[rows])
-        total = _share(solved.std_errors, spread)
+        total, without_noise = (_share(e.max(axis=1), spread) for e in (solved.std_errors, without_noise))
+        is_hopeless = _share(noise_with_all(v_errors, some), spread) > _HOPELESS * goal.tolerance
         is_precise = total <= goal.tolerance
-        is_enough = _share(without_noise, spread) <= _ENOUGH * goal.tolerance
-        has_settled = np.asarray((is_precise | is_enough).all(axis=1))
-        done = has_settled | is_last
-        needs_samples = (has_settled | some.is_exact) & ~is_precise.all(axis=1)
+        has_settled = (is_precise | is_hopeless & (without_noise <= goal.tolerance)).all(axis=1)
+        done = np.asarray(has_settled | is_last)
+        needs_samples = np.asarray(is_hopeless.any(axis=1) | some.is_exact)
         if done.any():
             yield _Settled(
                 rows[done], n_pairs, v[:, done], v_errors[:, done], solved.values[done], solved.std_errors[done],
@@ -161,10 +161,9 @@ def _follow(
             return
 
 
-def _share(errors: Floats, spread: Floats) -> Floats:
-    """Largest of errors (r, P, O) over players, as a share of the spread (r, O)."""
-    largest = errors.max(axis=1)
-    return np.where(largest > 0, largest / np.maximum(spread, 1e-300), 0.0)
+def _share(error: Floats, spread: Floats) -> Floats:
+    """Error over spread, both (r, O); nothing of nothing is 0."""
+    return np.where(error > 0, error / np.maximum(spread, 1e-300), 0.0)
 
 
 def _merged(old: Floats, new: Floats, is_new: Masks) -> Floats:
@@ -201,7 +200,7 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
         needs_samples = np.concatenate([needs_samples, one.needs_samples])
     is_open = total > goal.tolerance
     for chosen, reason in (
-        (is_open & needs_samples, "What is left is Monte Carlo noise in v(S), so raise n_samples."),
+        (is_open & needs_samples, "Monte Carlo noise in v(S) would be left with all coalitions, so raise n_samples."),
         (is_open & ~needs_samples, "These are all that max_coalitions allows, so raise it, or the tolerance."),
     ):
         if chosen.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 from typing import TypeAlias
 
 import numpy as np
@@ -97,6 +98,22 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
             found += (v[-1] - v[0] - found.sum(axis=0)) / n_players  # rounding only: the solver is efficient already
             phi[r] = np.where(better, found, phi[r])
     return ShapleyValues(phi, errors), missing
+
+
+def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
+    """Standard error (R, O) of a Shapley value if all coalitions had the Monte Carlo noise of those of their size here.
+
+    Parameters
+    ----------
+    std_errors : (C, R, O) of v(S)
+    """
+    P = plan.n_players
+    inside, outside = shapley_coefficients(P)
+    total = np.zeros(std_errors.shape[1:])
+    for s in np.unique(plan.sizes[plan.interior]):
+        with_j, without_j = comb(P - 1, int(s) - 1) * inside[s] ** 2, comb(P - 1, int(s)) * outside[s] ** 2
+        total += (with_j + without_j) * (std_errors[plan.sizes == s] ** 2).mean(axis=0)
+    return np.sqrt(total)
 
 
 def _missing_pairs_variances(odd: Floats, noise: Floats, solver: OddSolver, masks: Masks, inclusion: Floats) -> Floats:

@@ -24,7 +24,7 @@ from condshap.types import Floats, Indices, Masks
 
 DEFAULT_CAP = 8192
 GROWTH = 1.1
-_FIRST_PAIRS_PER_PLAYER = 2
+_FIRST_PAIRS_PER_PLAYER = 2.5  # fewer leave too little to judge the error by
 _LEARNING_PAIRS = 499
 _LISTED = 20_000  # pairs of a class that are listed and shuffled; of larger classes repetitions are rejected
 
@@ -42,7 +42,7 @@ def nested_plan(n_players: int, max_coalitions: int | None, *, seed: int) -> tup
     plan : exact if the cap allows all coalitions
     pairs : (n, 2) positions in the plan of the n pairs, in the order of the sequence
     """
-    least = min(2**n_players, 2 * _FIRST_PAIRS_PER_PLAYER * n_players + 2)
+    least = min(2**n_players, 2 * _first_pairs(n_players) + 2)
     cap = max(DEFAULT_CAP, least) if max_coalitions is None else max_coalitions
     if cap < least:
         raise CoalitionError(
@@ -72,10 +72,10 @@ def checkpoints(n_players: int, n_pairs: int) -> list[int]:
 
     They do not depend on the tolerance, so that stopping and going on leads where a smaller tolerance leads at once.
 
-    >>> checkpoints(10, 30)
-    [20, 22, 25, 28, 30]
+    >>> checkpoints(10, 35)
+    [25, 28, 31, 35]
     """
-    found = [min(n_pairs, _FIRST_PAIRS_PER_PLAYER * n_players)]
+    found = [min(n_pairs, _first_pairs(n_players))]
     while found[-1] < n_pairs:
         found.append(min(n_pairs, ceil(round(found[-1] * GROWTH, 6))))
     return found
@@ -83,7 +83,7 @@ def checkpoints(n_players: int, n_pairs: int) -> list[int]:
 
 def learning_pairs(n_players: int, n_pairs: int) -> int:
     """How many of all pairs stand for them where learning needs coalitions; enough for every size to be there."""
-    return min(n_pairs, max(_LEARNING_PAIRS, _FIRST_PAIRS_PER_PLAYER * n_players))
+    return min(n_pairs, max(_LEARNING_PAIRS, _first_pairs(n_players)))
 
 
 def pair_sequence(n_players: int, n_pairs: int, *, seed: int) -> Masks:
@@ -95,6 +95,10 @@ def pair_sequence(n_players: int, n_pairs: int, *, seed: int) -> Masks:
         for row, members in zip(wanted, islice(_draw_class(n_players, size, seed), len(wanted)), strict=True):
             masks[row, members] = True
     return masks
+
+
+def _first_pairs(n_players: int) -> int:
+    return ceil(_FIRST_PAIRS_PER_PLAYER * n_players)
 
 
 def class_sizes(n_players: int) -> Floats:
