@@ -80,10 +80,12 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
             phi[r], errors[r] = solved.values[0], solved.std_errors[0]
         return ShapleyValues(phi, errors), missing
     first, last = np.array(plan.pairs()).T
-    masks, inclusion = plan.masks[first], plan.inclusion[first]
+    masks = plan.masks[first]
+    influence = _missing_influence(masks, plan.inclusion[first])
     best = np.full((n_rows, values.shape[2]), -np.inf)
     for covariance in COVARIANCES:
         solver = odd_solver(masks, covariance)
+        squares = solver.A**2, solver.residual_operator**2
         for r in range(n_rows):  # one row at a time: products of matrices round by the number of their columns
             v, noise = values[:, r], std_errors[:, r] ** 2
             odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
@@ -91,9 +93,9 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
             likelihood = solver.likelihood(odd)
             better = likelihood > best[r]
             best[r] = np.maximum(likelihood, best[r])
-            variance = _missing_pairs_variances(odd, odd_noise, solver, masks, inclusion)
+            variance = _missing_pairs_variances(odd, squares[1] @ odd_noise, odd_noise, solver, influence)
             missing[r] = np.where(better, np.sqrt(variance), missing[r])
-            errors[r] = np.where(better, np.sqrt(solver.A**2 @ odd_noise + variance), errors[r])
+            errors[r] = np.where(better, np.sqrt(squares[0] @ odd_noise + variance), errors[r])
             found = solver.A @ odd
             found += (v[-1] - v[0] - found.sum(axis=0)) / n_players  # rounding only: the solver is efficient already
             phi[r] = np.where(better, found, phi[r])
@@ -116,19 +118,32 @@ def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
     return np.sqrt(total)
 
 
-def _missing_pairs_variances(odd: Floats, noise: Floats, solver: OddSolver, masks: Masks, inclusion: Floats) -> Floats:
-    """Variance (P, n) of phi because the pairs of `masks` came in with probabilities `inclusion` and others did not."""
-    Q = solver.residual_operator[:-1]
-    own = np.diagonal(Q)[:, None]
-    misses = Q @ odd
-    random_part = Q**2 @ noise if noise.any() else 0.0
-    scale = np.maximum(((misses**2 - random_part) / own).mean(axis=0), 0.0)
+def _missing_influence(masks: Masks, inclusion: Floats) -> Floats:
+    """Weights (P, n) of squared misses of pairs in the variance by Horvitz and Thompson, for their odd parts."""
     inside, outside = shapley_coefficients(masks.shape[1])
     sizes = masks.sum(axis=1)
-    influence = 4.0 * np.where(masks.T, inside[sizes], outside[sizes]) ** 2  # 4: v(S) - v(S^c) is twice its odd part
-    drawn = (influence * (1.0 - inclusion) / inclusion**2) @ ((misses / own) ** 2 - noise[:-1])
+    twice = 2.0 * np.where(masks.T, inside[sizes], outside[sizes])  # v(S) - v(S^c) is twice its odd part
+    return np.asarray(twice**2 * (1.0 - inclusion) / inclusion**2)
+
+
+def _missing_pairs_variances(
+    odd: Floats, spread_noise: Floats, noise: Floats, solver: OddSolver, influence: Floats
+) -> Floats:
+    """Variance (P, O) of phi because some pairs were drawn and others not.
+
+    Parameters
+    ----------
+    odd, noise : (n + 1, O) odd parts and their Monte Carlo variances
+    spread_noise : (n + 1, O) variances that the noise gives to Q o
+    influence : (P, n) see `_missing_influence`
+    """
+    n_players, n_pairs = influence.shape
+    own = np.diagonal(solver.residual_operator)[:-1, None]
+    misses = (solver.residual_operator @ odd)[:-1]
+    scale = np.maximum(((misses**2 - spread_noise[:-1]) / own).mean(axis=0), 0.0)
+    drawn = influence @ ((misses / own) ** 2 - noise[:-1])
     average = (solver.posterior[:, None] * scale + np.maximum(drawn, 0.0)) / 2
-    return np.asarray(average) * _few_pairs_factor(len(masks) - masks.shape[1] + 1)
+    return np.asarray(average) * _few_pairs_factor(n_pairs - n_players + 1)
 
 
 Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import condshap as cs
 from condshap.approaches.regression_surrogate import RegressionSurrogate
-from condshap.coalitions import all_coalitions
+from condshap.coalitions import all_coalitions, nested
 from condshap.coalitions.nested import beginning, checkpoints, class_sizes, nested_plan, pair_sequence
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError
@@ -82,7 +82,7 @@ def test_classes_follow_their_shares_and_fill_up():
     assert (whole <= class_sizes(16)[1:]).all()
 
 
-def test_pairs_of_a_class_are_equally_likely_and_large_classes_are_drawn_without_repetition():
+def test_pairs_of_a_class_are_equally_likely():
     # 400 seeds, each pair of size 2 of 7 players expected 400 * n / 21 times; chi-square with 20 degrees of freedom stays
     # below 45.3 but for one set of seeds in a thousand
     pairs = list(combinations(range(7), 2))
@@ -94,8 +94,12 @@ def test_pairs_of_a_class_are_equally_likely_and_large_classes_are_drawn_without
     expected = counts.mean()
     variance_left = 1 - expected / 400  # without replacement
     assert ((counts - expected) ** 2).sum() / expected / variance_left < 45.3
-    large = pair_sequence(30, 2000, seed=0)
-    assert len(np.unique(np.concatenate([large, ~large]), axis=0)) == 4000
+
+
+def test_classes_that_are_too_large_to_list_are_drawn_without_repetition(monkeypatch):
+    monkeypatch.setattr(nested, "_LISTED", 0)
+    half = pair_sequence(8, 127, seed=0)
+    assert len(np.unique(np.concatenate([half, ~half]), axis=0)) == 254
 
 
 def test_inclusion_is_the_share_of_the_class_and_weights_sum_to_its_kernel():
