@@ -168,12 +168,17 @@ def main() -> None:
     parser.add_argument("--case", action="append", choices=list(CASES), help="may be repeated; by default all")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    lines = []
     for name in options.case or CASES:
-        lines.append(run_case(name, options.seeds))
-        print(table(lines[-1:]).splitlines()[-1], flush=True)
-    print(f"\n{machine()}\n\n{table(lines)}")
-    options.out.write_text(json.dumps({"machine": machine(), "tolerance": TOLERANCE, "cases": lines}, indent=1) + "\n")
+        store(options.out, run_case(name, options.seeds))
+    print(f"{machine()}\n\n{table(json.loads(options.out.read_text())['cases'])}")
+
+
+def store(path: Path, line: dict[str, Any]) -> None:
+    """Put a case into the file of results, in the place of an earlier run of it."""
+    lines = json.loads(path.read_text())["cases"] if path.exists() else []
+    by_name = {**{one["case"]: one for one in lines}, line["case"]: line}
+    ordered = [by_name[name] for name in CASES if name in by_name]
+    path.write_text(json.dumps({"machine": machine(), "tolerance": TOLERANCE, "cases": ordered}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

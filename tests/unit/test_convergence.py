@@ -246,6 +246,16 @@ def test_every_row_reaches_the_tolerance_and_stops_by_itself():
         assert len(alone.plan.masks) == used[row]
 
 
+def test_row_goes_on_until_its_most_difficult_output_has_settled():
+    plan, pairs = nested_plan(12, None, seed=0)
+    hard = game(plan, order=5)[:, :1]
+    easy = (plan.masks @ np.arange(12.0))[:, None, None]
+    both, alone = (settle(v, plan, pairs) for v in (np.concatenate([easy, hard], axis=2), hard))
+    assert len(both.plan.masks) == len(alone.plan.masks) > len(settle(easy, plan, pairs).plan.masks)
+    np.testing.assert_allclose(both.solved.values[..., 1], alone.solved.values[..., 0], atol=1e-12)
+    np.testing.assert_allclose(both.solved.values[0, :, 0], np.arange(12.0), atol=1e-7)
+
+
 def test_no_coalition_is_asked_for_twice_and_going_on_gives_what_starting_gives():
     plan, pairs = nested_plan(12, None, seed=0)
     v = game(plan, order=5)
