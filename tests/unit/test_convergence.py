@@ -175,6 +175,20 @@ def test_games_of_pairs_are_solved_exactly_by_any_beginning():
     assert missing.max() < 1e-6
 
 
+def test_each_row_takes_the_likeliest_covariance():
+    plan, pairs = nested_plan(10, None, seed=0)
+    some, positions = beginning(plan, pairs, 120)
+    v = game(plan, order=3)[positions]  # interactions of three: the first covariance
+    first, last = np.array(some.pairs()).T
+    odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]])[:, 0] / 2
+    solvers = [odd_solver(some.masks[first], covariance) for covariance in COVARIANCES]
+    best = int(np.argmax([solver.likelihood(odd)[0] for solver in solvers]))
+    assert best == 0
+    found = solve_pairs(v, np.zeros_like(v), some)[0].values[0]
+    np.testing.assert_allclose(found, solvers[0].A @ odd, atol=1e-7)
+    assert np.abs(found - solvers[2].A @ odd).max() > 1e-4
+
+
 def test_values_add_up_and_all_coalitions_give_the_exact_answer():
     plan, pairs = nested_plan(9, None, seed=0)
     v, noise = game(plan), np.full((512, 2, 1), 0.1)
