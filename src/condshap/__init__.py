@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from condshap.coalitions import CoalitionPlan
     from condshap.evaluation import MSEv
     from condshap.exceptions import CondShapError, CondShapWarning
-    from condshap.explainer import Explainer, compare, explain
+    from condshap.explainer import Explainer
     from condshap.explanation import Explanation
+    from condshap.one_call import compare, explain
     from condshap.saving import load_explainer
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage import load_explanation
@@ -55,8 +56,8 @@ _HOME = {
     "VAEAC": "vaeac.estimator",
     "ValueTable": "values",
     "available_approaches": "approaches",
-    "compare": "explainer",
-    "explain": "explainer",
+    "compare": "one_call",
+    "explain": "one_call",
     "load_explainer": "saving",
     "load_explanation": "storage",
 }

@@ -91,7 +91,7 @@ def choose_samples(
     return np.where(is_random, np.minimum(wanted, most), aim.n_samples).astype(np.intp)
 
 
-def refine(
+def reach_target(
     parts: Sequence[Part],
     predictor: Predictor,
     X: Rows,

@@ -42,7 +42,7 @@ _PARQUET = {".parquet", ".pq"}
 _APPROACH = "vaeac"
 _TRAIN_HELP = "Training rows: .csv or .parquet."
 _SETTLED_BY_FIT = (
-    "train", "approach", "categorical", "n_samples", "n_coalitions", "base_value", "output", "seed",
+    "train", "approach", "categorical", "n_samples", "n_coalitions", "max_coalitions", "base_value", "output", "seed",
 )  # fmt: skip
 
 # Options that several commands have.
@@ -53,7 +53,14 @@ TrustModel = Annotated[bool, typer.Option("--trust-model", help="Load a model fi
 ApproachName = Annotated[str, typer.Option(help="How to model the features; see 'condshap approaches'.")]
 Categorical = Annotated[list[str] | None, typer.Option(help="Numeric column that holds levels; may be repeated.")]
 NSamples = Annotated[int | None, typer.Option(help="Samples per row and coalition.")]
-NCoalitions = Annotated[int | None, typer.Option(help="Coalitions, the empty and the grand one included.")]
+NCoalitions = Annotated[
+    str | None,
+    typer.Option(metavar="INTEGER|auto", help="Coalitions, the empty and the grand one included; auto: until precise."),
+]
+Tolerance = Annotated[
+    float, typer.Option(help="With --n-coalitions auto: largest standard error, as a share of every row's spread.")
+]
+MaxCoalitions = Annotated[int | None, typer.Option(help="With --n-coalitions auto: where to stop at the latest.")]
 BaseValue = Annotated[list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")]
 Output = Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")]
 Seed = Annotated[int, typer.Option(help="One seed, one answer.")]
@@ -109,6 +116,7 @@ def list_approaches() -> None:
 
 @app.command("fit")
 def fit_command(
+    context: typer.Context,
     model: ModelFile,
     train: Annotated[Path, typer.Option(help=_TRAIN_HELP)],
     out: Annotated[Path, typer.Option(help="File to write: an explainer for 'condshap explain --explainer'.")],
@@ -117,6 +125,8 @@ def fit_command(
     categorical: Categorical = None,
     n_samples: NSamples = None,
     n_coalitions: NCoalitions = None,
+    tolerance: Tolerance = 0.02,
+    max_coalitions: MaxCoalitions = None,
     base_value: BaseValue = None,
     output: Output = None,
     seed: Seed = 0,
@@ -133,7 +143,9 @@ def fit_command(
             approach=approach,
             categorical=categorical,
             n_samples=n_samples,
-            n_coalitions=n_coalitions,
+            n_coalitions=_read_n_coalitions(n_coalitions, context),
+            tolerance=tolerance,
+            max_coalitions=max_coalitions,
             base_value=base_value,
             output=output,
             seed=seed,
@@ -160,6 +172,8 @@ def explain_command(
     categorical: Categorical = None,
     n_samples: NSamples = None,
     n_coalitions: NCoalitions = None,
+    tolerance: Tolerance = 0.02,
+    max_coalitions: MaxCoalitions = None,
     base_value: BaseValue = None,
     output: Output = None,
     seed: Seed = 0,
@@ -182,7 +196,9 @@ def explain_command(
                 approach=approach,
                 categorical=categorical,
                 n_samples=n_samples,
-                n_coalitions=n_coalitions,
+                n_coalitions=_read_n_coalitions(n_coalitions, context),
+                tolerance=tolerance,
+                max_coalitions=max_coalitions,
                 base_value=base_value,
                 output=output,
                 seed=seed,
@@ -201,7 +217,9 @@ def _fit(
     approach: str,
     categorical: list[str] | None,
     n_samples: int | None,
-    n_coalitions: int | None,
+    n_coalitions: int | str | None,
+    tolerance: float,
+    max_coalitions: int | None,
     base_value: list[float] | None,
     output: str | None,
     seed: int,
@@ -216,6 +234,8 @@ def _fit(
         approach=approach,
         n_samples=n_samples,
         n_coalitions=n_coalitions,
+        tolerance=tolerance,
+        max_coalitions=max_coalitions,
         base_value=base_value,
         output=_read_output(output, model),
         seed=seed,
@@ -242,6 +262,21 @@ def _check_explain(out: Path, explainer: Path | None, train: Path | None, contex
         )
 
 
+def _read_n_coalitions(text: str | None, context: typer.Context) -> int | str | None:
+    """A number of coalitions as the API takes it."""
+    if text == "auto":
+        return text
+    _refuse_tolerance(context)
+    if text is not None and not text.removeprefix("-").isdigit():
+        raise typer.BadParameter(f"must be an integer or 'auto', got '{text}'.", param_hint="--n-coalitions")
+    return None if text is None else int(text)
+
+
+def _refuse_tolerance(context: typer.Context) -> None:
+    if _is_given("tolerance", context):
+        raise typer.BadParameter("goes with --n-coalitions auto only, so leave it out.", param_hint="--tolerance")
+
+
 def _is_given(name: str, context: typer.Context) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
@@ -252,7 +287,9 @@ def _load_explainer(path: Path, model: Model, context: typer.Context) -> Explain
     from condshap.saving import load_explainer
 
     explainer = load_explainer(path, model)
-    for name in ("n_jobs", "memory_budget"):
+    if explainer.n_coalitions != "auto":
+        _refuse_tolerance(context)
+    for name in ("n_jobs", "memory_budget", "tolerance"):
         if _is_given(name, context):
             setattr(explainer, name, context.params[name])
     return explainer
@@ -345,6 +382,8 @@ def _summarise(explanation: Explanation, out: Path, *, was_fitted_now: bool) -> 
         f"Explained {len(explanation)} rows, {len(explanation.player_names)} features{outputs}, with approach "
         f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
     )
+    if about.reached is not None:
+        console.print(f"Largest standard error {about.reached:.2%} of its row's spread, wanted {about.tolerance:.2%}.")
     if len(explanation) > 1:
         low, high = msev.interval()
         console.print(f"MSEv {float(msev):.4g}, 95 % interval {low:.4g} to {high:.4g} (smaller is better).")

@@ -48,6 +48,12 @@ def make_parts(approach: str | Approach | Sequence[str | Approach], plan: Coalit
     return tuple(Part(new_approach(first[key]), interior[np.isin(of_size, sizes)]) for key, sizes in sizes_of.items())
 
 
+def restrict_parts(parts: Sequence[Part], positions: Indices) -> tuple[Part, ...]:
+    """Parts of the coalitions at `positions` (c,), ascending, alone; positions in the new parts count among these."""
+    restricted = ((part.approach, np.flatnonzero(np.isin(positions, part.positions))) for part in parts)
+    return tuple(Part(approach, found) for approach, found in restricted if len(found))
+
+
 def new_approach(approach: str | Approach) -> Any:
     """Unfitted approach of the explainer's own, so that fitting never changes the user's object."""
     if isinstance(approach, str):

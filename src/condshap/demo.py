@@ -23,8 +23,8 @@ from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import check_supported
 from condshap.datasets import Dataset, load_abalone
 from condshap.exceptions import OptionError
-from condshap.explainer import explain
 from condshap.explanation import Explanation
+from condshap.one_call import explain
 from condshap.schema import FeatureSchema
 from condshap.types import Indices
 

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-import platform
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 
-from condshap import __version__
 from condshap.accelerator.finding import find_accelerator
-from condshap.adaptive import Aim, choose_samples, refine, squared_influences
+from condshap.adaptive import Aim, choose_samples, reach_target, squared_influences
 from condshap.additive import read_function, without_model
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
+from condshap.assembly import assemble_explanation, describe
+from condshap.automatic import explain_until, known_table
 from condshap.coalitions import CoalitionPlan, Players, make_plan
-from condshap.combination import Part, make_parts
+from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
+from condshap.combination import Part, make_parts, restrict_parts
 from condshap.exceptions import CoalitionError, NotFittedError, OptionError, SchemaError
-from condshap.explanation import Explanation, Provenance
-from condshap.options import check_choice, check_device, check_integer, check_jobs, check_positive, parse_memory
+from condshap.explanation import Explanation
+from condshap.options import (
+    check_choice,
+    check_coalitions,
+    check_device,
+    check_integer,
+    check_jobs,
+    check_positive,
+    parse_memory,
+)
 from condshap.precision import allocate_samples, measure_error_factors
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.seeding import row_keys
-from condshap.solvers import ShapleyValues, solve_shapley
-from condshap.tables import snapshot
+from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
 
@@ -54,8 +59,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Sample until the Monte Carlo standard error of every Shapley value of every row is at most this, in units of the
         prediction. Coalitions get samples by their influence and by how uncertain f is given x_S, on training rows first
         and then row by row. The part of `std_errors` that comes from leaving out coalitions is not reduced by samples.
-    n_coalitions : int, optional
-        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000.
+    n_coalitions : int or "auto", optional
+        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. "auto" adds
+        coalitions to every row until its largest standard error is at most `tolerance` times its spread, its largest minus
+        its smallest Shapley value; `refine` goes on from there.
+    tolerance : float
+        Precision that ``n_coalitions="auto"`` is to reach.
+    max_coalitions : int, optional
+        Where ``n_coalitions="auto"`` stops at the latest, with a warning; by default 8192, or all if there are fewer.
     coalitions : CoalitionPlan, optional
         Coalitions and weights of your own, see `CoalitionPlan.given`.
     groups : mapping of name to columns, optional
@@ -101,7 +112,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         *,
         approach: str | Approach | Sequence[str | Approach] = "vaeac",
         n_samples: int | None = None,
-        n_coalitions: int | None = None,
+        n_coalitions: int | str | None = None,
+        tolerance: float = 0.02,
+        max_coalitions: int | None = None,
         coalitions: CoalitionPlan | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         base_value: float | Sequence[float] | None = None,
@@ -119,6 +132,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.approach = approach
         self.n_samples = n_samples
         self.n_coalitions = n_coalitions
+        self.tolerance = tolerance
+        self.max_coalitions = max_coalitions
         self.coalitions = coalitions
         self.groups = groups
         self.base_value = base_value
@@ -164,7 +179,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
             )
         self.players_ = Players.of(self.schema_.names, self.groups)
-        self.plan_ = self._make_plan()
+        self.plan_, self.pairs_ = self._make_plan()
         self.masks_ = self.players_.feature_masks(self.plan_.masks)
         parts = make_parts(self.approach, self.plan_)
         for part in parts:
@@ -197,25 +212,37 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     def explain(self, X: Table) -> Explanation:
         """Explain rows (R, M): their conditional Shapley values, with standard errors."""
-        if not hasattr(self, "error_factors_"):
-            raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
         start = time.perf_counter()
-        rows = self.schema_.encode(X)
-        for part in self.parts_:
-            check_missing(part.approach, rows, self.schema_, what="rows to explain")
+        rows = self._encode(X)
         predictions = self._predict(rows)
-        parts, settings = without_model(self.parts_, self.function_), self._settings()
-        moments = estimate_values(
-            parts, self.predictor_, rows, self.masks_, self.n_samples_, seed=self.seed, settings=settings
-        )
-        if self.target_error is not None:
-            aim = self._aim(self.error_factors_)
-            moments = refine(parts, self.predictor_, rows, self.masks_, moments, aim, seed=self.seed, settings=settings)
-        table = self._complete(moments, predictions)
+        if self.n_coalitions == "auto":
+            return explain_until(self.tolerance, self, X, rows, predictions, start=start)
+        table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
         solved = solve_shapley(table.values, table.std_errors, self.plan_)
-        return self._explanation(X, predictions, table, solved, time.perf_counter() - start)
+        about = describe(self, self.plan_, self.n_samples_, seconds=time.perf_counter() - start)
+        return assemble_explanation(self, X, table, solved, about)
 
     __call__ = explain
+
+    def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
+        """Go on from an explanation of this explainer, made with ``n_coalitions="auto"``, to a smaller tolerance.
+
+        Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller tolerance had
+        been asked for at once, to rounding of the approach and the model, whose batches of rows may be others.
+        """
+        start = time.perf_counter()
+        rows = self._encode(explanation.data)
+        known = known_table(explanation, self)
+        return explain_until(
+            tolerance,
+            self,
+            explanation.data,
+            rows,
+            known.values[-1],
+            start=start,
+            known=known,
+            before=explanation.provenance,
+        )
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
@@ -234,25 +261,51 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.n_samples is not None:
             check_integer("n_samples", self.n_samples, least=1)
         if self.target_error is not None:
-            check_positive("target_error", self.target_error)
-            if self.n_samples is not None:
-                raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
-        if self.n_coalitions is not None:
-            check_integer("n_coalitions", self.n_coalitions, least=1)
+            self._check_target()
+        check_coalitions(self.n_coalitions, self.tolerance, self.max_coalitions)
         if self.coalitions is not None and not isinstance(self.coalitions, CoalitionPlan):
             raise OptionError(f"coalitions must be a CoalitionPlan, got {type(self.coalitions).__name__}.")
         if self.coalitions is not None and self.n_coalitions is not None:
             raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
 
-    def _make_plan(self) -> CoalitionPlan:
+    def _check_target(self) -> None:
+        check_positive("target_error", self.target_error)
+        if self.n_samples is not None:
+            raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
+        if self.n_coalitions == "auto":
+            raise OptionError(
+                "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
+                "Leave one of them out."
+            )
+
+    def _make_plan(self) -> tuple[CoalitionPlan, Indices]:
+        """Coalitions that may be used, and for ``n_coalitions="auto"`` the order (n, 2) in which pairs of them are."""
         n_players = len(self.players_)
+        if self.coalitions is None and self.n_coalitions == "auto":
+            return nested_plan(n_players, self.max_coalitions, seed=self.seed)
+        no_order = np.zeros((0, 2), dtype=np.intp)
         if self.coalitions is None:
-            return make_plan(n_players, self.n_coalitions, seed=self.seed)
+            assert not isinstance(self.n_coalitions, str)
+            return make_plan(n_players, self.n_coalitions, seed=self.seed), no_order
         if self.coalitions.n_players != n_players:
             raise CoalitionError(
                 f"coalitions must be over the {n_players} players, got coalitions of {self.coalitions.n_players}."
             )
-        return self.coalitions
+        return self.coalitions, no_order
+
+    def _learning_plan(self) -> CoalitionPlan:
+        """Coalitions to learn with: with "auto" a usual number of those that may be asked for."""
+        if self.n_coalitions != "auto":
+            return self.plan_
+        return beginning(self.plan_, self.pairs_, learning_pairs(self.plan_.n_players, len(self.pairs_)))[0]
+
+    def _encode(self, X: Table) -> Rows:
+        if not hasattr(self, "error_factors_"):
+            raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
+        rows = self.schema_.encode(X)
+        for part in self.parts_:
+            check_missing(part.approach, rows, self.schema_, what="rows to explain")
+        return rows
 
     def _settings(self) -> Settings:
         progress = None if self.progress == "auto" else bool(self.progress)
@@ -306,13 +359,19 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             if self.n_samples is not None:
                 samples[part.positions] = self.n_samples
             elif default is None:
-                samples[part.positions] = allocate_samples(self.plan_)[part.positions]
+                plan = self._learning_plan()
+                by_size = np.zeros(plan.n_players + 1, dtype=np.intp)
+                by_size[plan.sizes] = allocate_samples(plan)  # the same for all coalitions of a size
+                samples[part.positions] = by_size[self.plan_.sizes[part.positions]]
             else:
                 samples[part.positions] = min(n_train, int(default))
         return samples
 
     def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
-        plan = replace(self.plan_, masks=self.masks_)  # approaches see features, not groups of them
+        plan = self._learning_plan()
+        plan = replace(
+            plan, masks=self.players_.feature_masks(plan.masks)
+        )  # approaches see features, not groups of them
         for part in parts:
             for option in ("device", "progress"):  # what an approach leaves open, the explainer decides
                 if getattr(part.approach, option, None) == "auto":
@@ -330,53 +389,25 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 )
         return factors
 
-    def _complete(self, moments: Moments, predictions: Outputs) -> ValueTable:
+    def _values(self, rows: Rows, predictions: Outputs, positions: Indices, settings: Settings) -> ValueTable:
+        """Value table of the plan's coalitions at `positions` (c,), ascending."""
+        parts = without_model(restrict_parts(self.parts_, positions), self.function_)
+        n_samples, masks = self.n_samples_[positions], self.masks_[positions]
+        moments = estimate_values(parts, self.predictor_, rows, masks, n_samples, seed=self.seed, settings=settings)
+        if self.target_error is not None:  # of all coalitions
+            aim = self._aim(self.error_factors_)
+            moments = reach_target(parts, self.predictor_, rows, masks, moments, aim, seed=self.seed, settings=settings)
+        return self._complete(moments, predictions, positions)
+
+    def _complete(self, moments: Moments, predictions: Outputs, positions: Indices) -> ValueTable:
         """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
         values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
-        values[0], values[-1] = self.base_value_, predictions
-        variances *= np.where(moments.is_nominal[:, None], self.error_factors_, 1.0)[:, None, :]
+        is_grand = positions == len(self.plan_.masks) - 1
+        values[positions == 0], values[is_grand] = self.base_value_, predictions
+        variances *= np.where(moments.is_nominal[:, None], self.error_factors_[positions], 1.0)[:, None, :]
         errors = np.sqrt(variances, out=variances)
-        return ValueTable(self.plan_.masks, values, errors, moments.n_evaluations + len(predictions))
-
-    def _explanation(
-        self, X: Table, predictions: Outputs, table: ValueTable, solved: ShapleyValues, seconds: float
-    ) -> Explanation:
-        squeeze = len(self.predictor_.output_names) == 1
-
-        def shaped(array: Floats) -> Floats:
-            return array[..., 0] if squeeze else array
-
-        return Explanation(
-            values=shaped(solved.values),
-            base_values=shaped(np.broadcast_to(self.base_value_, predictions.shape).copy()),
-            predictions=shaped(predictions),
-            std_errors=shaped(solved.std_errors),
-            value_table=ValueTable(
-                table.coalitions, shaped(table.values), shaped(table.std_errors), table.n_evaluations
-            ),
-            data=snapshot(X),
-            feature_names=self.schema_.names,
-            player_names=self.players_.names,
-            output_names=self.predictor_.output_names,
-            membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in self.players_.membership),
-            provenance=self._provenance(seconds),
-        )
-
-    def _provenance(self, seconds: float) -> Provenance:
-        names = [part.approach.name for part in self.parts_]
-        return Provenance(
-            approach=" + ".join(names),
-            options=_options_of(self.parts_),
-            seed=int(self.seed),
-            n_samples=tuple(int(k) for k in np.unique(self.n_samples_[self.plan_.interior])),
-            n_coalitions=len(self.plan_.masks),
-            is_exact=self.plan_.is_exact,
-            n_repaired=self.plan_.n_repaired,
-            base_value_from="mean prediction" if self.base_value is None else "given",
-            seconds={"fit": self.seconds_, "explain": seconds},
-            versions=_versions(),
-            warnings=self.warnings_,
-        )
+        n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
+        return ValueTable(self.plan_.masks[positions], values, errors, n_evaluations)
 
 
 def _pieces(chosen: Masks, at_once: int) -> Iterator[Indices]:
@@ -395,27 +426,6 @@ def _without_gaps(rows: Rows, n: int = 8) -> Rows:
     return some
 
 
-def _plain(value: Any) -> Any:
-    """An option as JSON can hold it."""
-    return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
-
-
-def _versions() -> dict[str, str]:
-    packages = ("numpy", "scipy", "pandas", "scikit-learn")
-    own = {"python": platform.python_version(), "condshap": __version__}
-    return {**own, **{name: version(name) for name in packages}}
-
-
-def _options_of(parts: Sequence[Part]) -> dict[str, Any]:
-    """Options of the approaches; with several, each name has the approach's in front."""
-    options: dict[str, Any] = {}
-    for part in parts:
-        front = f"{part.approach.name}." if len(parts) > 1 else ""
-        given = part.approach.get_params() if hasattr(part.approach, "get_params") else {}
-        options |= {front + key: _plain(value) for key, value in given.items()}
-    return options
-
-
 def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
     """Try one small sample to see whether the approach leaves its error to be measured."""
     if len(part.positions) == 0:
@@ -425,78 +435,3 @@ def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
     n_samples = int(explainer.n_samples_[first[0]])
     samples = part.approach.sample(rows[:1], explainer.masks_[first], n_samples, keys=keys, seed=0)
     return samples.error_factor is None
-
-
-def explain(
-    model: Model,
-    X_train: Table,
-    X: Table,
-    *,
-    approach: str | Approach | Sequence[str | Approach] = "vaeac",
-    categorical: Iterable[str | int] = (),
-    n_samples: int | None = None,
-    n_coalitions: int | None = None,
-    coalitions: CoalitionPlan | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    base_value: float | Sequence[float] | None = None,
-    output: str | int | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    device: str = "auto",
-    memory_budget: str | int = "1GiB",
-    progress: str | bool = "auto",
-    fast_trees: bool = True,
-    additive: bool | str = "auto",
-    target_error: float | None = None,
-) -> Explanation:
-    """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
-    explainer = Explainer(
-        model,
-        approach=approach,
-        n_samples=n_samples,
-        n_coalitions=n_coalitions,
-        coalitions=coalitions,
-        groups=groups,
-        base_value=base_value,
-        output=output,
-        seed=seed,
-        n_jobs=n_jobs,
-        device=device,
-        memory_budget=memory_budget,
-        progress=progress,
-        fast_trees=fast_trees,
-        additive=additive,
-        target_error=target_error,
-    )
-    return explainer.fit(X_train, categorical=categorical).explain(X)
-
-
-def compare(
-    model: Model,
-    X_train: Table,
-    X: Table,
-    *,
-    approaches: Sequence[str | Approach | Sequence[str | Approach]],
-    level: float = 0.95,
-    **options: Any,
-) -> pd.DataFrame:
-    """Compare approaches by MSEv (EC3 of the paper, Section 4.1) on the same rows; smaller is better.
-
-    Parameters
-    ----------
-    approaches : names or objects
-    level : of the confidence interval over rows
-    options : any option of `explain` but ``approach``
-
-    Returns
-    -------
-    One line per approach: approach, msev, msev_se, low, high, seconds.
-    """
-    lines = []
-    for approach in approaches:
-        explanation = explain(model, X_train, X, approach=approach, **options)
-        msev = explanation.msev
-        seconds = sum(explanation.provenance.seconds.values())
-        line = (explanation.provenance.approach, float(msev), msev.total_std_error(), *msev.interval(level), seconds)
-        lines.append(line)
-    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds"])

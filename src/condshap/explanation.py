@@ -33,6 +33,12 @@ class Provenance:
     seconds: dict[str, float]
     versions: dict[str, str]
     warnings: tuple[str, ...] = ()
+    tolerance: float | None = None
+    """Wanted precision with ``n_coalitions="auto"``, else None."""
+    reached: float | None = None
+    """Largest standard error over the row's spread, of the worst row; to be compared with `tolerance`."""
+    n_iterations: int | None = None
+    """How often coalitions were added, the first ones included."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +51,7 @@ class Explanation:
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
     std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
-    value_table : v(S) for all coalitions used
+    value_table : v(S) for all coalitions used; NaN where ``n_coalitions="auto"`` did without one for a row
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
     membership : for every player the positions of its features
@@ -68,7 +74,12 @@ class Explanation:
     def msev(self) -> MSEv:
         """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance."""
         table = self.value_table
-        return mean_squared_error(self.predictions, table.values[1:-1], table.std_errors[1:-1])
+        by_coalition = table.values.reshape(len(table.values), -1)
+        shared = np.logical_not(
+            np.isnan(by_coalition).any(axis=1)
+        )  # with n_coalitions="auto" rows have coalitions of their own, too
+        shared[[0, -1]] = False
+        return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
 
     def __len__(self) -> int:
         """Return the number of explained rows R."""

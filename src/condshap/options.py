@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from math import inf, nan
+from numbers import Real
 from typing import Any
 
 from condshap.exceptions import OptionError
@@ -44,6 +45,25 @@ def check_positive(name: str, value: Any) -> float:
     if isinstance(value, (bool, str)) or not 0 < number < inf:
         raise OptionError(f"{name} must be a finite number above 0, got {value!r}.")
     return number
+
+
+def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> None:
+    """Number of coalitions, or "auto" and what belongs to it."""
+    if isinstance(n_coalitions, str) and n_coalitions != "auto":
+        raise OptionError(f"n_coalitions must be an integer, 'auto' or None, got {n_coalitions!r}.")
+    if n_coalitions is not None and n_coalitions != "auto":
+        check_integer("n_coalitions", n_coalitions, least=1)
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not is_number or not 0 < float(tolerance) < 1:
+        raise OptionError(
+            f"tolerance must be a number between 0 and 1, a share of each row's spread, got {tolerance!r}. Write e.g. 0.02."
+        )
+    if max_coalitions is not None:
+        check_integer("max_coalitions", max_coalitions, least=1)
+        if n_coalitions != "auto":
+            raise OptionError(
+                f"max_coalitions must come with n_coalitions='auto', got n_coalitions={n_coalitions!r}. Leave it out."
+            )
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import comb
 from typing import TypeAlias
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, wls_operator
-from condshap.types import Floats, Values
+from condshap.numerics.odd_games import COVARIANCES, OddSolver, odd_solver
+from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients, wls_operator
+from condshap.types import Floats, Masks, Values
 
 _FOLLOWED = 0.1
 _COLUMNS = 32
@@ -50,6 +52,98 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     shape = (plan.n_players, n_rows, n_outputs)
     deviation = np.sqrt(np.maximum(variance, 0.0))
     return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), deviation.reshape(shape).swapaxes(0, 1).copy())
+
+
+def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tuple[ShapleyValues, Floats]:
+    """Solve for Shapley values from a plan of whole pairs by kriging, see `condshap.numerics.odd_games`.
+
+    Parameters
+    ----------
+    values, std_errors, plan : as in `solve_shapley`; with all coalitions the answer is the same
+
+    Returns
+    -------
+    Values and standard errors, and (R, P, O) the part of these errors that more coalitions would take away.
+
+    Notes
+    -----
+    The variance because only some pairs were drawn is estimated twice, from what the fit misses of every pair when that
+    pair is left out: by the kriging variance, scaled to these misses, and by Horvitz and Thompson's formula, which knows
+    how pairs were drawn but trusts no covariance. Their average is taken. Monte Carlo noise is counted apart. Of several
+    covariances each row and output takes the likeliest.
+    """
+    n_rows, n_players = values.shape[1], plan.n_players
+    phi, errors, missing = np.zeros((3, n_rows, n_players, values.shape[2]))
+    if plan.is_exact:
+        for r in range(n_rows):
+            solved = solve_shapley(values[:, r : r + 1], std_errors[:, r : r + 1], plan)
+            phi[r], errors[r] = solved.values[0], solved.std_errors[0]
+        return ShapleyValues(phi, errors), missing
+    first, last = np.array(plan.pairs()).T
+    masks = plan.masks[first]
+    influence = _missing_influence(masks, plan.inclusion[first])
+    best = np.full((n_rows, values.shape[2]), -np.inf)
+    for covariance in COVARIANCES:
+        solver = odd_solver(masks, covariance)
+        squares = solver.A**2, solver.residual_operator**2
+        for r in range(n_rows):  # one row at a time: products of matrices round by the number of their columns
+            v, noise = values[:, r], std_errors[:, r] ** 2
+            odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
+            odd_noise = np.concatenate([noise[first] + noise[last], np.zeros((1, v.shape[1]))]) / 4
+            likelihood = solver.likelihood(odd)
+            better = likelihood > best[r]
+            best[r] = np.maximum(likelihood, best[r])
+            variance = _missing_pairs_variances(odd, squares[1] @ odd_noise, odd_noise, solver, influence)
+            missing[r] = np.where(better, np.sqrt(variance), missing[r])
+            errors[r] = np.where(better, np.sqrt(squares[0] @ odd_noise + variance), errors[r])
+            found = solver.A @ odd
+            found += (v[-1] - v[0] - found.sum(axis=0)) / n_players  # rounding only: the solver is efficient already
+            phi[r] = np.where(better, found, phi[r])
+    return ShapleyValues(phi, errors), missing
+
+
+def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
+    """Standard error (R, O) of a Shapley value if all coalitions had the Monte Carlo noise of those of their size here.
+
+    Parameters
+    ----------
+    std_errors : (C, R, O) of v(S)
+    """
+    P = plan.n_players
+    inside, outside = shapley_coefficients(P)
+    total = np.zeros(std_errors.shape[1:])
+    for s in np.unique(plan.sizes[plan.interior]):
+        with_j, without_j = comb(P - 1, int(s) - 1) * inside[s] ** 2, comb(P - 1, int(s)) * outside[s] ** 2
+        total += (with_j + without_j) * (std_errors[plan.sizes == s] ** 2).mean(axis=0)
+    return np.sqrt(total)
+
+
+def _missing_influence(masks: Masks, inclusion: Floats) -> Floats:
+    """Weights (P, n) of squared misses of pairs in the variance by Horvitz and Thompson, for their odd parts."""
+    inside, outside = shapley_coefficients(masks.shape[1])
+    sizes = masks.sum(axis=1)
+    twice = 2.0 * np.where(masks.T, inside[sizes], outside[sizes])  # v(S) - v(S^c) is twice its odd part
+    return np.asarray(twice**2 * (1.0 - inclusion) / inclusion**2)
+
+
+def _missing_pairs_variances(
+    odd: Floats, spread_noise: Floats, noise: Floats, solver: OddSolver, influence: Floats
+) -> Floats:
+    """Variance (P, O) of phi because some pairs were drawn and others not.
+
+    Parameters
+    ----------
+    odd, noise : (n + 1, O) odd parts and their Monte Carlo variances
+    spread_noise : (n + 1, O) variances that the noise gives to Q o
+    influence : (P, n) see `_missing_influence`
+    """
+    n_players, n_pairs = influence.shape
+    own = np.diagonal(solver.residual_operator)[:-1, None]
+    misses = (solver.residual_operator @ odd)[:-1]
+    scale = np.maximum(((misses**2 - spread_noise[:-1]) / own).mean(axis=0), 0.0)
+    drawn = influence @ ((misses / own) ** 2 - noise[:-1])
+    average = (solver.posterior[:, None] * scale + np.maximum(drawn, 0.0)) / 2
+    return np.asarray(average) * _few_pairs_factor(n_pairs - n_players + 1)
 
 
 Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]

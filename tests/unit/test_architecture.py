@@ -22,13 +22,16 @@ STAGES = {
     "predict": 4, "linear_models": 4,
     "values": 5, "precision": 5, "accelerator": 5, "additive": 5, "adaptive": 5,
     "solvers": 6,
-    "explanation": 7, "storage": 7, "evaluation": 7,
+    "explanation": 7, "storage": 7, "evaluation": 7, "convergence": 7,
     "plots": 8,
 }  # fmt: skip
 SEE_EVERYTHING = {
     "__init__",
     "__main__",
+    "assembly",
+    "automatic",
     "explainer",
+    "one_call",
     "saving",
     "cli",
     "demo",

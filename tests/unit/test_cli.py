@@ -423,3 +423,38 @@ def test_fit_refuses_a_folder_as_its_output_before_any_work(folder: Path, tmp_pa
 def test_vaeac_is_the_approach_when_none_is_named() -> None:
     for command in ("fit", "explain"):
         assert "[default: vaeac]" in _run(command, "--help").output
+
+
+# --- as many coalitions as the precision needs ------------------------------------------------------------------------
+
+
+def test_auto_coalitions_and_their_tolerance(folder: Path, tmp_path: Path) -> None:
+    options = ("--approach", "ctree", "--n-coalitions", "auto", "--tolerance", "0.1", "--max-coalitions", "16")
+    done = _explain(folder, tmp_path / "out.parquet", *options)
+    assert done.exit_code == 0, done.output
+    assert "wanted 10.00%" in done.stdout
+    about = condshap.load_explanation(tmp_path / "out.parquet").provenance
+    assert (about.tolerance, about.n_coalitions) == (0.1, 16)
+
+
+def test_tolerance_of_a_saved_explainer_may_be_changed(folder: Path, tmp_path: Path) -> None:
+    assert _fit_command(folder, tmp_path / "explainer", "--n-coalitions", "auto").exit_code == 0
+    done = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", "--tolerance", "0.3")
+    assert done.exit_code == 0, done.output
+    assert condshap.load_explanation(tmp_path / "out.parquet").provenance.tolerance == 0.3
+    wrong = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", "--tolerance", "3")
+    assert wrong.exit_code == 1
+    assert "tolerance must be a number between 0 and 1" in _message(wrong)
+
+
+def test_tolerance_without_auto_and_numbers_that_are_none_are_refused(folder: Path, tmp_path: Path) -> None:
+    for option, message in (
+        (("--tolerance", "0.1"), "--n-coalitions auto"),
+        (("--n-coalitions", "many"), "integer or 'auto'"),
+    ):
+        wrong = _explain(folder, tmp_path / "out.parquet", "--approach", "ctree", *option)
+        assert wrong.exit_code == 2
+        assert message in " ".join(wrong.output.replace("│", " ").split())
+    assert _fit_command(folder, tmp_path / "plain").exit_code == 0
+    wrong = _explain_with(folder, tmp_path / "plain", tmp_path / "out.parquet", "--tolerance", "0.1")
+    assert wrong.exit_code == 2

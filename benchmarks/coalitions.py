@@ -1,0 +1,185 @@
+"""Coalitions that ``n_coalitions="auto"`` takes, beside R shapr's default iterative procedure at the same tolerance.
+
+Run ``python -m benchmarks.coalitions``; the table goes into benchmarks/README.md, the numbers into
+benchmarks/results/coalitions.json. Both procedures get the same v(S), and the truth comes from all 2^M coalitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+import condshap as cs
+from benchmarks.games import Boosted, ClosedForm, Game, exact_values
+from benchmarks.measure import machine
+from benchmarks.shapr_iterative import iterate, without_stopping
+from condshap.approaches.base import ALL_KINDS
+
+TOLERANCE = 0.02
+BAR = 0.6
+NUMBERS = [2 * round(50 * 1.15**k) for k in range(36)]
+DESIGN_SEED = 100  # other designs than those with which the covariance was chosen
+RESULTS = Path(__file__).parent / "results" / "coalitions.json"
+
+linear = partial(ClosedForm, interactions=False)
+interactions = partial(ClosedForm, interactions=True)
+boosted = partial(Boosted, conditional=False)
+boosted_given = partial(Boosted, conditional=True)
+CASES: dict[str, tuple[Callable[..., Game], int, int]] = {
+    "linear, M = 15": (linear, 15, 20),
+    "linear, M = 20": (linear, 20, 20),
+    "linear, M = 25": (linear, 25, 10),
+    "interactions, M = 15": (interactions, 15, 20),
+    "interactions, M = 20": (interactions, 20, 20),
+    "interactions, M = 25": (interactions, 25, 10),
+    "XGBoost, independence, M = 15": (boosted, 15, 10),
+    "XGBoost, independence, M = 20": (boosted, 20, 6),
+    "XGBoost, conditional, M = 15": (boosted_given, 15, 10),
+    "XGBoost, conditional, M = 20": (boosted_given, 20, 6),
+}
+
+
+class Known(BaseEstimator):
+    """Approach that answers with a game's v(S)."""
+
+    name: ClassVar[str] = "known"
+    supports: ClassVar[frozenset[Any]] = ALL_KINDS
+    handles_missing: ClassVar[bool] = False
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+
+    def __sklearn_clone__(self) -> Known:
+        """Share the game."""
+        return Known(self.game)
+
+    def fit(self, *_: Any, **__: Any) -> Known:
+        """Learn nothing."""
+        return self
+
+    def estimate(self, X: np.ndarray, masks: np.ndarray) -> np.ndarray:
+        """v(S), (C, R, 1), of some of the game's own rows."""
+        asked = [int(np.flatnonzero((self.game.rows == x).all(axis=1))[0]) for x in X]
+        return self.game.values(masks)[:, asked, None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Coalitions used (R,), Shapley values and standard errors, both (P, R)."""
+
+    coalitions: np.ndarray
+    phi: np.ndarray
+    errors: np.ndarray
+
+
+def ours(game: Game, seed: int) -> Run:
+    """Run ``n_coalitions="auto"``."""
+    base = float(game.values(np.zeros((1, game.rows.shape[1]), dtype=bool))[0, 0])
+    explainer = cs.Explainer(
+        game.predict, approach=Known(game), n_coalitions="auto", tolerance=TOLERANCE, base_value=base, seed=seed
+    )
+    explanation = explainer.fit(game.rows).explain(game.rows)
+    used = (~np.isnan(explanation.value_table.values)).sum(axis=0)
+    return Run(used, explanation.values.T, explanation.std_errors.T)
+
+
+def shapr(game: Game, seed: int, *, every_row: bool) -> Run:
+    """Run R's procedure, in which all rows have the same coalitions."""
+    n_rows, n_players = game.rows.shape
+    stopped = iterate(game.values, n_players, seed=seed, tolerance=TOLERANCE, every_row=every_row)
+    return Run(np.full(n_rows, stopped.n_coalitions), stopped.phi, stopped.sd)
+
+
+def worst_row(phis: Sequence[np.ndarray], truth: np.ndarray) -> float:
+    """Root mean square over runs and players of the error over the spread, of the row where it is largest."""
+    errors = (np.array(phis) - truth) / np.ptp(truth, axis=0)
+    return float(np.sqrt((errors**2).mean(axis=(0, 1))).max())
+
+
+def matching(game: Game, truth: np.ndarray, error: float, n_seeds: int) -> int | None:
+    """Coalitions with which shapr's estimates have this error in their worst row; None if NUMBERS are not enough."""
+    P = game.rows.shape[1]
+    every = [without_stopping(game.values, P, seed=seed, numbers=NUMBERS) for seed in range(n_seeds)]
+    by_number = zip(NUMBERS, zip(*every, strict=True), strict=True)
+    return next((n for n, phis in by_number if worst_row(phis, truth) <= error), None)
+
+
+def summarise(runs: list[Run], truth: np.ndarray) -> dict[str, float]:
+    """Mean number of coalitions and how far the values are from the truth (P, R), over the runs."""
+    errors = np.array([run.phi - truth for run in runs]) / np.ptp(truth, axis=0)  # (runs, P, R)
+    within = [np.abs(run.phi - truth) <= 2 * run.errors for run in runs]
+    return {
+        "coalitions": float(np.mean([run.coalitions.mean() for run in runs])),
+        "worst_row_coalitions": float(np.mean([run.coalitions.max() for run in runs])),
+        "worst_row": worst_row([run.phi for run in runs], truth),
+        "largest": float(np.abs(errors).max()),
+        "within_2_se": float(np.mean(within)),
+    }
+
+
+def run_case(name: str, n_seeds: int) -> dict[str, Any]:
+    """Run all procedures of one case on every seed."""
+    make, n_features, n_rows = CASES[name]
+    game = make(n_features, n_rows, DESIGN_SEED + n_features)
+    truth, seeds = exact_values(game), range(n_seeds)
+    found = {
+        "ours": summarise([ours(game, seed) for seed in seeds], truth),
+        "shapr": summarise([shapr(game, seed, every_row=False) for seed in seeds], truth),
+        "shapr_every_row": summarise([shapr(game, seed, every_row=True) for seed in seeds], truth),
+    }
+    same_error = matching(game, truth, found["ours"]["worst_row"], n_seeds)
+    ratio = found["ours"]["coalitions"] / found["shapr"]["coalitions"]
+    return {"case": name, "rows": n_rows, "seeds": n_seeds, "ratio": ratio, "shapr_same_error": same_error, **found}
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Markdown."""
+    head = (
+        "| problem | auto: coalitions a row | in the worst row | error of the worst row | within 2 se "
+        "| shapr: coalitions | error of the worst row | within 2 sd | shapr until every row | shapr for auto's error "
+        f"| ratio | at most {BAR} |"
+    )
+    text = [head, "|" + " --- |" * 12]
+    for line in lines:
+        auto, theirs = line["ours"], line["shapr"]
+        cells = [
+            line["case"], f"{auto['coalitions']:.0f}", f"{auto['worst_row_coalitions']:.0f}", f"{auto['worst_row']:.1%}",
+            f"{auto['within_2_se']:.0%}", f"{theirs['coalitions']:.0f}", f"{theirs['worst_row']:.1%}",
+            f"{theirs['within_2_se']:.0%}", f"{line['shapr_every_row']['coalitions']:.0f}",
+            f"{line['shapr_same_error'] or f'over {NUMBERS[-1]}'}", f"{line['ratio']:.2f}",
+            "yes" if line["ratio"] <= BAR else "no",
+        ]  # fmt: skip
+        text.append("| " + " | ".join(cells) + " |")
+    return "\n".join(text)
+
+
+def main() -> None:
+    """Print the table and store the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--case", action="append", choices=list(CASES), help="may be repeated; by default all")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    for name in options.case or CASES:
+        store(options.out, run_case(name, options.seeds))
+    print(f"{machine()}\n\n{table(json.loads(options.out.read_text())['cases'])}")
+
+
+def store(path: Path, line: dict[str, Any]) -> None:
+    """Put a case into the file of results, in the place of an earlier run of it."""
+    lines = json.loads(path.read_text())["cases"] if path.exists() else []
+    by_name = {**{one["case"]: one for one in lines}, line["case"]: line}
+    ordered = [by_name[name] for name in CASES if name in by_name]
+    path.write_text(json.dumps({"machine": machine(), "tolerance": TOLERANCE, "cases": ordered}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

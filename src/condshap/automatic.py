@@ -1,0 +1,84 @@
+"""Fitted explainer, rows, tolerance -> explanation with as many coalitions as it takes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from condshap.assembly import assemble_explanation, describe
+from condshap.coalitions.nested import beginning
+from condshap.convergence import Goal, converge, least_spread
+from condshap.exceptions import OptionError
+from condshap.explanation import Explanation, Provenance
+from condshap.options import check_coalitions
+from condshap.types import Outputs, Rows, Table
+from condshap.values import ValueTable
+
+if TYPE_CHECKING:
+    from condshap.explainer import Explainer
+
+
+def explain_until(
+    tolerance: float,
+    explainer: Explainer,
+    X: Table,
+    rows: Rows,
+    predictions: Outputs,
+    *,
+    start: float,
+    known: ValueTable | None = None,
+    before: Provenance | None = None,
+) -> Explanation:
+    """Explain rows with as many coalitions as the tolerance needs.
+
+    Parameters
+    ----------
+    X, rows : (R, M) the table as given and encoded
+    predictions : (R, O) for them
+    start : when explaining began
+    known, before : value table (C, R, O) and provenance of an explanation to go on from
+    """
+    check_coalitions("auto", tolerance, None)
+    settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
+    some = explainer.predictor_(explainer.example_rows_.copy())
+    scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
+    quiet = replace(settings, progress=False)  # one bar, not one for every batch
+    found = converge(
+        lambda positions, chosen: explainer._values(rows[chosen], predictions[chosen], positions, quiet),
+        plan,
+        pairs,
+        Goal(tolerance, scale, settings.progress),
+        known,
+    )
+    about = describe(
+        explainer,
+        found.plan,
+        explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
+        seconds=time.perf_counter() - start + (before.seconds["explain"] if before else 0.0),
+        tolerance=float(tolerance),
+        reached=found.reached,
+        n_iterations=found.n_iterations,
+    )
+    return assemble_explanation(explainer, X, found.table, found.solved, about)
+
+
+def known_table(explanation: Explanation, explainer: Explainer) -> ValueTable:
+    """Value table (C, R, O) of an explanation, whose coalitions must be the beginning of the explainer's sequence."""
+    if explainer.n_coalitions != "auto":
+        raise OptionError(
+            f"refine must be asked of an explainer with n_coalitions='auto', got {explainer.n_coalitions!r}. Fit such a one."
+        )
+    table, base_value = explanation.value_table, explainer.base_value_
+    n_known = min(len(table.coalitions) // 2 - 1, len(explainer.pairs_))
+    begins = np.array_equal(beginning(explainer.plan_, explainer.pairs_, n_known)[0].masks, table.coalitions)
+    shape = (*table.values.shape[:2], len(base_value))
+    fits = begins and table.values.size == np.prod(shape) and explanation.provenance.tolerance is not None
+    if not fits or not (table.values[0].reshape(shape[1:]) == base_value).all():
+        raise OptionError(
+            "the explanation must come from this explainer with n_coalitions='auto', but its coalitions, outputs or base "
+            f"values are others: {explanation!r}. Explain the rows anew."
+        )
+    return replace(table, values=table.values.reshape(shape), std_errors=table.std_errors.reshape(shape))

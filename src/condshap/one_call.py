@@ -1,0 +1,93 @@
+"""Model, training rows, rows -> explanation, or a comparison of approaches, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from condshap.approaches.base import Approach
+from condshap.coalitions import CoalitionPlan
+from condshap.explainer import Explainer
+from condshap.explanation import Explanation
+from condshap.types import Model, Table
+
+
+def explain(
+    model: Model,
+    X_train: Table,
+    X: Table,
+    *,
+    approach: str | Approach | Sequence[str | Approach] = "vaeac",
+    categorical: Iterable[str | int] = (),
+    n_samples: int | None = None,
+    n_coalitions: int | str | None = None,
+    tolerance: float = 0.02,
+    max_coalitions: int | None = None,
+    coalitions: CoalitionPlan | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    base_value: float | Sequence[float] | None = None,
+    output: str | int | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    device: str = "auto",
+    memory_budget: str | int = "1GiB",
+    progress: str | bool = "auto",
+    fast_trees: bool = True,
+    additive: bool | str = "auto",
+    target_error: float | None = None,
+) -> Explanation:
+    """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
+    explainer = Explainer(
+        model,
+        approach=approach,
+        n_samples=n_samples,
+        n_coalitions=n_coalitions,
+        tolerance=tolerance,
+        max_coalitions=max_coalitions,
+        coalitions=coalitions,
+        groups=groups,
+        base_value=base_value,
+        output=output,
+        seed=seed,
+        n_jobs=n_jobs,
+        device=device,
+        memory_budget=memory_budget,
+        progress=progress,
+        fast_trees=fast_trees,
+        additive=additive,
+        target_error=target_error,
+    )
+    return explainer.fit(X_train, categorical=categorical).explain(X)
+
+
+def compare(
+    model: Model,
+    X_train: Table,
+    X: Table,
+    *,
+    approaches: Sequence[str | Approach | Sequence[str | Approach]],
+    level: float = 0.95,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare approaches by MSEv (EC3 of the paper, Section 4.1) on the same rows; smaller is better.
+
+    Parameters
+    ----------
+    approaches : names or objects
+    level : of the confidence interval over rows
+    options : any option of `explain` but ``approach``
+
+    Returns
+    -------
+    One line per approach: approach, msev, msev_se, low, high, seconds.
+    """
+    lines = []
+    for approach in approaches:
+        explanation = explain(model, X_train, X, approach=approach, **options)
+        msev = explanation.msev
+        seconds = sum(explanation.provenance.seconds.values())
+        line = (explanation.provenance.approach, float(msev), msev.total_std_error(), *msev.interval(level), seconds)
+        lines.append(line)
+    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds"])

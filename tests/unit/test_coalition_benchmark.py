@@ -1,0 +1,89 @@
+"""What `benchmarks.coalitions` compares with: games whose truth is known, and R shapr's procedure."""
+
+import sys
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
+
+from benchmarks.coalitions import Run, summarise, table
+from benchmarks.games import Boosted, ClosedForm, exact_values, unpack
+from benchmarks.shapr_iterative import Draws, iterate, without_stopping
+
+from condshap.coalitions import all_coalitions
+from condshap.numerics.shapley import exact_shapley
+
+
+def test_closed_forms_are_the_conditional_expectations():
+    # 200,000 draws given x_S: within five standard errors, so a false alarm once in two million
+    game = ClosedForm(5, 2, seed=3, interactions=True)
+    mask = np.array([[True, False, True, False, False]])
+    mean, variance = game.factor.given(game.rows, mask.astype(float))
+    rng = np.random.default_rng(0)
+    for row in range(2):
+        U = mean[0, row] + np.sqrt(variance[0, 0]) * rng.normal(size=(200_000, 1))
+        draws = game.factor.loadings * U + game.factor.rest * rng.normal(size=(200_000, 5))
+        draws[:, mask[0]] = game.rows[row, mask[0]]
+        outputs = game.predict(draws)
+        assert abs(outputs.mean() - game.values(mask)[0, row]) < 5 * outputs.std() / np.sqrt(200_000)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ClosedForm(9, 3, 1, interactions=True), lambda: Boosted(9, 3, 1, conditional=True)]
+)
+def test_truth_comes_from_all_coalitions_and_ends_at_the_prediction(make):
+    game, plan = make(), all_coalitions(9)
+    v = game.values(plan.masks)
+    np.testing.assert_allclose(exact_values(game), exact_shapley(v, plan.masks), atol=1e-10)
+    np.testing.assert_allclose(v[-1], game.predict(game.rows), rtol=1e-6)
+
+
+def test_draws_of_shapr_are_paired_and_weighted_by_the_chance_of_having_come():
+    draws = Draws(6, seed=0)
+    draws.grow(30)
+    assert len(draws.counts) == 30
+    assert all(draws.counts[63 - code] == n for code, n in draws.counts.items())
+    q = 5 / (2 * 4) / sum(5 / (s * (6 - s)) for s in range(1, 6)) / comb(6, 2)
+    np.testing.assert_allclose(draws.weights(np.array([2]), 40), q / (1 - (1 - q) ** 40))
+    assert unpack(np.array([5]), 4).tolist() == [[True, False, True, False]]
+
+
+def test_procedure_stops_at_once_for_an_additive_game_and_goes_on_for_a_difficult_one():
+    rng = np.random.default_rng(0)
+    slopes, noise = rng.normal(size=(12, 3)), rng.normal(size=(2**12, 3))
+    easy = iterate(lambda masks: masks @ slopes, 12, seed=0, tolerance=0.02)
+    assert easy.n_coalitions == 200
+    np.testing.assert_allclose(easy.phi, slopes, atol=1e-9)
+
+    def difficult(masks):
+        return masks @ slopes + 0.3 * noise[masks @ (1 << np.arange(12))]
+
+    median, every = (iterate(difficult, 12, seed=0, tolerance=0.02, every_row=rule) for rule in (False, True))
+    assert 200 < median.n_coalitions < every.n_coalitions
+    spread = np.ptp(median.phi, axis=0)
+    assert np.median(median.sd.max(axis=0) / spread) <= 0.0201
+    again = without_stopping(difficult, 12, seed=0, numbers=[100, median.n_coalitions])[1]
+    np.testing.assert_allclose(again, median.phi, atol=1e-12)
+
+
+def test_table_has_a_verdict():
+    truth = np.array([[0.0, 0.0], [1.0, 2.0]])
+    run = Run(np.array([100, 50]), truth + 0.02, np.full((2, 2), 0.02))
+    found = summarise([run], truth)
+    assert found["coalitions"] == 75
+    assert found["worst_row_coalitions"] == 100
+    assert found["worst_row"] == pytest.approx(0.02)
+    assert found["within_2_se"] == 1.0
+    line = {
+        "case": "a",
+        "ours": found,
+        "shapr": found,
+        "shapr_every_row": found,
+        "shapr_same_error": None,
+        "ratio": 0.61,
+    }
+    assert table([line]).splitlines()[-1].endswith("| 0.61 | no |")
+    assert table([{**line, "ratio": 0.6}]).splitlines()[-1].endswith("| 0.60 | yes |")

@@ -1,0 +1,474 @@
+"""n_coalitions="auto": nested plans, a solver that learns interactions, and rows that stop when they are precise."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import condshap as cs
+from condshap.approaches.regression_surrogate import RegressionSurrogate
+from condshap.coalitions import all_coalitions, nested
+from condshap.coalitions.nested import beginning, checkpoints, class_sizes, nested_plan, pair_sequence
+from condshap.convergence import Goal, converge, least_spread
+from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError
+from condshap.numerics import odd_games
+from condshap.numerics.odd_games import COVARIANCES, odd_solver
+from condshap.numerics.shapley import exact_shapley
+from condshap.solvers import noise_with_all, solve_pairs, solve_shapley
+from condshap.values import ValueTable
+
+M = 12
+RNG = np.random.default_rng(0)
+X = 0.7 * RNG.normal(size=(300, 1)) + 0.7 * RNG.normal(size=(300, M))
+SLOPES = RNG.normal(size=M)
+
+
+def model(x):
+    x = np.asarray(x)
+    products = x[:, 0] * x[:, 1] + np.sin(2 * x[:, 2]) * x[:, 3] + 2 * x[:, 4] * x[:, 5] * x[:, 6]
+    return sum(x[:, j] * SLOPES[j] for j in range(M)) + products
+
+
+def fit(**options):
+    given = {"approach": "independence", "n_samples": 300, "n_coalitions": "auto"}
+    return cs.Explainer(options.pop("model", model), **{**given, **options}).fit(X)
+
+
+# --- the sequence -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_players", [3, 4, 7, 8])
+def test_sequence_ends_with_every_pair_once(n_players):
+    n_pairs = 2 ** (n_players - 1) - 1
+    half = pair_sequence(n_players, n_pairs, seed=3)
+    both = np.concatenate([half, ~half])
+    assert len(np.unique(both, axis=0)) == 2 * n_pairs
+    assert (half.sum(axis=1) <= n_players / 2).all()
+
+
+def test_shorter_sequences_are_beginnings_of_longer_ones():
+    long = pair_sequence(15, 900, seed=1)
+    for n in (1, 10, 77, 500):
+        np.testing.assert_array_equal(pair_sequence(15, n, seed=1), long[:n])
+    assert not np.array_equal(pair_sequence(15, 900, seed=2), long)
+
+
+def test_plans_are_nested_and_ordered():
+    plan, pairs = nested_plan(14, 600, seed=0)
+    before: set[bytes] = set()
+    for n in checkpoints(14, len(pairs)):
+        some, positions = beginning(plan, pairs, n)
+        np.testing.assert_array_equal(some.masks, plan.masks[positions])
+        assert len(some.masks) == 2 * n + 2
+        assert all(len(pair) == 2 for pair in some.pairs())
+        now = {mask.tobytes() for mask in some.masks}
+        assert before <= now
+        before = now
+
+
+def test_classes_follow_their_shares_and_fill_up():
+    sizes = pair_sequence(16, 3000, seed=0).sum(axis=1)
+    share = 1 / np.sqrt(np.arange(1, 9) * (16 - np.arange(1, 9)))
+    share[-1] /= 2
+    first = np.bincount(sizes[:50], minlength=9)[1:]
+    np.testing.assert_allclose(first, 50 * share / share.sum(), atol=1.0)
+    whole = np.bincount(sizes, minlength=9)[1:]
+    assert (whole[:2] == [comb(16, 1), comb(16, 2)]).all()
+    assert (whole <= class_sizes(16)[1:]).all()
+
+
+def test_pairs_of_a_class_are_equally_likely():
+    # 400 seeds, each pair of size 2 of 7 players expected 400 * n / 21 times; chi-square with 20 degrees of freedom stays
+    # below 45.3 but for one set of seeds in a thousand
+    pairs = list(combinations(range(7), 2))
+    counts = np.zeros(len(pairs))
+    for seed in range(400):
+        half = pair_sequence(7, 14, seed=seed)
+        for mask in half[half.sum(axis=1) == 2]:
+            counts[pairs.index(tuple(np.flatnonzero(mask)))] += 1
+    expected = counts.mean()
+    variance_left = 1 - expected / 400  # without replacement
+    assert ((counts - expected) ** 2).sum() / expected / variance_left < 45.3
+
+
+def test_classes_that_are_too_large_to_list_are_drawn_without_repetition(monkeypatch):
+    monkeypatch.setattr(nested, "_LISTED", 0)
+    half = pair_sequence(8, 127, seed=0)
+    assert len(np.unique(np.concatenate([half, ~half]), axis=0)) == 254
+
+
+def test_inclusion_is_the_share_of_the_class_and_weights_sum_to_its_kernel():
+    plan, pairs = nested_plan(11, 400, seed=0)
+    exact = all_coalitions(11)
+    some, _ = beginning(plan, pairs, 100)
+    for size in range(1, 11):
+        ours, theirs = some.sizes == size, exact.sizes == size
+        assert some.inclusion[ours][0] == ours.sum() / theirs.sum()
+        np.testing.assert_allclose(some.weights[ours].sum(), exact.weights[theirs].sum())
+
+
+def test_cap_is_met_and_must_leave_room_for_an_error():
+    assert len(nested_plan(12, 101, seed=0)[0].masks) == 100
+    assert nested_plan(5, 10**6, seed=0)[0].is_exact
+    with pytest.raises(CoalitionError, match=r"max_coalitions must be at least 62, .* got 61"):
+        nested_plan(12, 61, seed=0)
+
+
+# --- the solver -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_shapley_values_of_the_covariance_are_those_of_all_coalitions(covariance):
+    plan = all_coalitions(7)
+    signs, sizes = 2.0 * plan.masks - 1, plan.sizes
+    k = odd_games._covariance(sizes[:, None], sizes[None], signs @ signs.T, 7, covariance)
+    complement = np.array([np.flatnonzero((plan.masks == ~mask).all(axis=1))[0] for mask in plan.masks])
+    np.testing.assert_allclose(k[complement], -k, atol=1e-12)  # odd
+    assert np.linalg.eigvalsh(k).min() > -1e-9
+    inside, outside = odd_games._shapley_of_sections(7, covariance)
+    phi = exact_shapley(k, plan.masks)
+    np.testing.assert_allclose(phi, np.where(plan.masks.T, inside[sizes], outside[sizes]), atol=1e-12)
+    twice = np.diag(exact_shapley(phi.T.copy(), plan.masks))
+    np.testing.assert_allclose(twice, odd_games._prior_variance(inside, outside, 7), rtol=1e-10)
+
+
+def test_left_out_pairs_are_predicted_as_if_they_were_left_out():
+    masks = pair_sequence(8, 40, seed=0)
+    odd = np.random.default_rng(1).normal(size=(41, 2))
+    solver = odd_solver(masks, COVARIANCES[1])
+    error = (solver.residual_operator @ odd / np.diag(solver.residual_operator)[:, None])[7]
+    without = odd_solver(np.delete(masks, 7, axis=0), COVARIANCES[1])
+    # a game whose value for the pair is predicted has residual 0 there: found by trying two values
+    rest = np.delete(odd, 7, axis=0)
+    np.testing.assert_allclose(without.A @ rest, solver.A @ _with(odd, 7, odd[7] - error), atol=1e-9)
+
+
+def _with(odd, position, value):
+    changed = odd.copy()
+    changed[position] = value
+    return changed
+
+
+def game(plan, seed=0, order=3):
+    """Sum of random products of up to `order` indicators, (C, 2, 1)."""
+    rng = np.random.default_rng(seed)
+    v = np.zeros((len(plan.masks), 2))
+    for d in range(1, order + 1):
+        for _ in range(20):
+            members = rng.choice(plan.n_players, d, replace=False)
+            v += plan.masks[:, members].all(axis=1)[:, None] * rng.normal(size=2)
+    return v[..., None]
+
+
+def test_games_of_pairs_are_solved_exactly_by_any_beginning():
+    plan, pairs = nested_plan(9, None, seed=0)
+    truth = solve_shapley(game(plan, order=2), np.zeros((512, 2, 1)), plan).values
+    some, positions = beginning(plan, pairs, 20)
+    v = game(plan, order=2)[positions]
+    solved, missing = solve_pairs(v, np.zeros_like(v), some)
+    np.testing.assert_allclose(solved.values, truth, atol=1e-7)
+    assert missing.max() < 1e-6
+
+
+def test_each_row_takes_the_likeliest_covariance():
+    plan, pairs = nested_plan(10, None, seed=0)
+    some, positions = beginning(plan, pairs, 120)
+    v = game(plan, order=3)[positions]  # interactions of three: the first covariance
+    first, last = np.array(some.pairs()).T
+    odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]])[:, 0] / 2
+    solvers = [odd_solver(some.masks[first], covariance) for covariance in COVARIANCES]
+    best = int(np.argmax([solver.likelihood(odd)[0] for solver in solvers]))
+    assert best == 0
+    found = solve_pairs(v, np.zeros_like(v), some)[0].values[0]
+    np.testing.assert_allclose(found, solvers[0].A @ odd, atol=1e-7)
+    assert np.abs(found - solvers[2].A @ odd).max() > 1e-4
+
+
+def test_values_add_up_and_all_coalitions_give_the_exact_answer():
+    plan, pairs = nested_plan(9, None, seed=0)
+    v, noise = game(plan), np.full((512, 2, 1), 0.1)
+    some, positions = beginning(plan, pairs, 60)
+    solved, missing = solve_pairs(v[positions], noise[positions], some)
+    np.testing.assert_allclose(solved.values.sum(axis=1), v[-1] - v[0], atol=1e-12)
+    assert (solved.std_errors > missing).all()
+    every, nothing = solve_pairs(v, noise, plan)
+    exact = solve_shapley(v, noise, plan)
+    np.testing.assert_allclose(every.values, exact.values, atol=1e-14)
+    np.testing.assert_allclose(every.std_errors, exact.std_errors, atol=1e-14)
+    assert (nothing == 0).all()
+
+
+def test_monte_carlo_noise_is_not_counted_as_missing_coalitions():
+    # an additive game has no error but noise: over 200 noisy games the reported error matches the real one within 15 %
+    # (its own standard error is 1 / sqrt(2 * 200 * 9) = 2 %), and the part of missing coalitions stays well below it
+    plan, pairs = nested_plan(9, None, seed=0)
+    some, positions = beginning(plan, pairs, 60)
+    rng = np.random.default_rng(0)
+    additive = np.repeat((plan.masks @ np.arange(9.0))[positions][:, None, None], 200, axis=1)
+    noise = np.full(additive.shape, 0.3)
+    noise[[0, -1]] = 0.0
+    solved, missing = solve_pairs(additive + noise * rng.normal(size=noise.shape), noise, some)
+    real = np.sqrt(((solved.values[..., 0] - np.arange(9.0)) ** 2).mean())
+    claimed = np.sqrt((solved.std_errors**2).mean())
+    assert 0.85 < claimed / real < 1.15
+    assert np.sqrt((missing**2).mean()) < 0.4 * real
+
+
+# --- the loop ---------------------------------------------------------------------------------------------------------
+
+
+def settle(v, plan, pairs, tolerance=0.02, known=None, asked=None):
+    def estimate(positions, rows):
+        if asked is not None:
+            asked.append((positions, rows))
+        found = v[np.ix_(positions, rows)]
+        return ValueTable(plan.masks[positions], found, np.zeros_like(found), found.size)
+
+    return converge(estimate, plan, pairs, Goal(tolerance, np.zeros(v.shape[1:]), False), known)
+
+
+def test_noise_with_all_coalitions_is_what_the_exact_formula_says():
+    plan = all_coalitions(6)
+    by_size = np.random.default_rng(0).random((7, 2, 1))
+    errors = by_size[plan.sizes]
+    errors[[0, -1]] = 0.0
+    exact = solve_shapley(np.zeros_like(errors), errors, plan).std_errors
+    np.testing.assert_allclose(noise_with_all(errors, plan), exact[:, 0], rtol=1e-12)
+
+
+def test_every_row_reaches_the_tolerance_and_stops_by_itself():
+    plan, pairs = nested_plan(12, None, seed=0)
+    v = game(plan, order=5)
+    v = np.concatenate(
+        [v, v * [[[1.0], [0.2]]] + (plan.masks @ np.arange(12.0))[:, None, None]], axis=1
+    )  # two easy rows
+    result = settle(v, plan, pairs)
+    spread = np.ptp(result.solved.values, axis=1)
+    shares = result.solved.std_errors.max(axis=1) / spread
+    assert (shares <= 0.02).all()
+    assert result.reached == shares.max()
+    used = (~np.isnan(result.table.values[..., 0])).sum(axis=0)
+    assert used[:2].min() > used[2:].max()
+    for row in range(4):
+        alone = settle(v[:, [row]], plan, pairs)
+        np.testing.assert_array_equal(alone.solved.values[0], result.solved.values[row])
+        assert len(alone.plan.masks) == used[row]
+
+
+def test_row_goes_on_until_its_most_difficult_output_has_settled():
+    plan, pairs = nested_plan(12, None, seed=0)
+    hard = game(plan, order=5)[:, :1]
+    easy = (plan.masks @ np.arange(12.0))[:, None, None]
+    both, alone = (settle(v, plan, pairs) for v in (np.concatenate([easy, hard], axis=2), hard))
+    assert len(both.plan.masks) == len(alone.plan.masks) > len(settle(easy, plan, pairs).plan.masks)
+    np.testing.assert_allclose(both.solved.values[..., 1], alone.solved.values[..., 0], atol=1e-12)
+    np.testing.assert_allclose(both.solved.values[0, :, 0], np.arange(12.0), atol=1e-7)
+
+
+def test_no_coalition_is_asked_for_twice_and_going_on_gives_what_starting_gives():
+    plan, pairs = nested_plan(12, None, seed=0)
+    v = game(plan, order=5)
+    asked: list = []
+    first = settle(v, plan, pairs, 0.05, asked=asked)
+    further = settle(v, plan, pairs, 0.01, known=first.table, asked=asked)
+    at_once = settle(v, plan, pairs, 0.01)
+    np.testing.assert_array_equal(further.solved.values, at_once.solved.values)
+    np.testing.assert_array_equal(further.solved.std_errors, at_once.solved.std_errors)
+    np.testing.assert_array_equal(further.table.values, at_once.table.values)
+    assert further.table.n_evaluations == at_once.table.n_evaluations
+    assert len(first.plan.masks) < len(further.plan.masks)
+    assert further.n_iterations == at_once.n_iterations > first.n_iterations
+    cells = [(p, r) for positions, rows in asked for p in positions for r in rows]
+    assert len(cells) == len(set(cells)) == (~np.isnan(further.table.values)).sum()
+
+
+def test_row_with_nothing_to_explain_is_judged_by_the_range_of_predictions():
+    plan, pairs = nested_plan(12, None, seed=0)
+    v = game(plan, order=5)[:, :1] * 1e-9
+    asked: list = []
+
+    def estimate(positions, rows):
+        asked.append(positions)
+        return ValueTable(plan.masks[positions], v[positions], np.zeros_like(v[positions]), 0)
+
+    scale = least_spread(np.zeros((1, 1)), np.array([[0.0], [1.0]]))
+    assert scale.tolist() == [[0.01]]
+    converge(estimate, plan, pairs, Goal(0.02, scale, False))
+    assert sum(map(len, asked)) == 2 + 2 * 30  # the first look was enough
+
+
+def test_constant_game_settles_at_once():
+    plan, pairs = nested_plan(12, None, seed=0)
+    result = settle(np.full((len(plan.masks), 2, 1), 3.0), plan, pairs)
+    assert (result.solved.values == 0).all()
+    assert (result.solved.std_errors == 0).all()
+    assert result.n_iterations == 1
+
+
+def test_cap_is_announced():
+    explainer = fit(tolerance=0.0001, max_coalitions=120)
+    with pytest.warns(CondShapWarning, match="2 of 2 rows have up to .* with up to 120 coalitions. .*max_coalitions"):
+        found = explainer.explain(X[:2])
+    assert found.provenance.n_coalitions == 120
+    assert found.provenance.reached > 0.0001
+
+
+def test_monte_carlo_noise_that_coalitions_cannot_cure_is_announced():
+    with pytest.warns(CondShapWarning, match="Monte Carlo noise in v\\(S\\) .* so raise n_samples"):
+        found = fit(n_samples=4, tolerance=0.02).explain(X[:3])
+    assert found.provenance.reached > 0.02
+    assert found.provenance.n_coalitions < 2**M
+    with pytest.warns(CondShapWarning, match="Monte Carlo noise"):
+        few = cs.explain(lambda x: np.asarray(x)[:, :3].prod(axis=1), X[:, :3], X[:3, :3], approach="independence",
+                         n_samples=3, n_coalitions="auto", tolerance=0.001)  # fmt: skip
+    assert few.provenance.is_exact
+
+
+# --- the explainer ----------------------------------------------------------------------------------------------------
+
+
+def test_explanation_reaches_the_truth_of_all_coalitions():
+    found = fit().explain(X[:5])
+    truth = fit(n_coalitions=2**M).explain(X[:5])
+    spread = np.ptp(truth.values, axis=1)
+    assert (found.std_errors.max(axis=1) <= 0.02 * np.ptp(found.values, axis=1)).all()
+    assert (np.abs(found.values - truth.values).max(axis=1) <= 0.06 * spread).all()  # three standard errors
+    about = found.provenance
+    assert about.n_coalitions < 2**M / 4
+    assert 0 < about.reached <= about.tolerance == 0.02
+    assert not about.is_exact
+    assert abs(float(found.msev) / float(truth.msev) - 1) < 0.5
+
+
+def test_rows_do_not_depend_on_each_other_and_jobs_change_nothing():
+    explainer = fit()
+    together = explainer.explain(X[:4])
+    alone = explainer.explain(X[2:3])
+    np.testing.assert_array_equal(alone.values[0], together.values[2])
+    np.testing.assert_array_equal(alone.std_errors[0], together.std_errors[2])
+    np.testing.assert_array_equal(fit(n_jobs=2, memory_budget="1MB").explain(X[:4]).values, together.values)
+
+
+def test_refining_continues_and_equals_a_run_from_the_start():
+    explainer = fit()
+    coarse = explainer.explain(X[:3])
+    fine = explainer.refine(coarse, tolerance=0.005)
+    at_once = fit(tolerance=0.005).explain(X[:3])
+    np.testing.assert_array_equal(fine.values, at_once.values)
+    np.testing.assert_array_equal(fine.std_errors, at_once.std_errors)
+    assert fine.value_table.n_evaluations == at_once.value_table.n_evaluations
+    assert fine.provenance.reached <= fine.provenance.tolerance == 0.005
+    one = explainer.refine(coarse[1], tolerance=0.005)
+    np.testing.assert_array_equal(one.values[0], fine.values[1])
+    same = explainer.refine(fine, tolerance=0.05)
+    np.testing.assert_array_equal(same.values, fine.values)
+
+
+def test_refining_works_from_files(tmp_path):
+    explainer = fit()
+    explainer.save(tmp_path / "explainer")
+    explainer.explain(X[:2]).save(tmp_path / "rows.parquet")
+    loaded = cs.load_explainer(tmp_path / "explainer", model)
+    saved = cs.load_explanation(tmp_path / "rows.parquet")
+    assert saved.provenance.tolerance == 0.02
+    fine = loaded.refine(saved, tolerance=0.01)
+    np.testing.assert_array_equal(fine.values, fit(tolerance=0.01).explain(X[:2]).values)
+
+
+def test_refining_something_else_is_refused():
+    explainer = fit()
+    with pytest.raises(OptionError, match="must be asked of an explainer with n_coalitions='auto', got 100"):
+        fit(n_coalitions=100).refine(explainer.explain(X[:1]), tolerance=0.01)
+    for other in (fit(seed=1), fit(base_value=3.0), fit(n_coalitions=100)):
+        with pytest.raises(OptionError, match="must come from this explainer"):
+            explainer.refine(other.explain(X[:1]), tolerance=0.01)
+    with pytest.raises(OptionError, match="tolerance must be a number between 0 and 1"):
+        explainer.refine(explainer.explain(X[:1]), tolerance=0)
+    with pytest.raises(NotFittedError):
+        cs.Explainer(model, n_coalitions="auto").refine(explainer.explain(X[:1]), tolerance=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_coalitions": "all"}, "n_coalitions must be an integer, 'auto' or None, got 'all'"),
+        ({"tolerance": 0}, "tolerance must be a number between 0 and 1"),
+        ({"tolerance": 1.0}, "tolerance must be a number between 0 and 1"),
+        ({"tolerance": "small"}, "tolerance must be a number between 0 and 1"),
+        ({"tolerance": True}, "tolerance must be a number between 0 and 1"),
+        ({"max_coalitions": 0}, "max_coalitions must be an integer of at least 1"),
+        ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions must come with n_coalitions='auto'"),
+        ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions must not both be given"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        fit(**options)
+
+
+@pytest.mark.parametrize("n_players", [1, 2, 3, 4])
+def test_few_players_are_explained_with_all_coalitions(n_players):
+    rows = X[:, :n_players]
+
+    def f(x):
+        return np.asarray(x).prod(axis=1)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cs.explain(f, rows, rows[:3], approach="independence", n_samples=300, n_coalitions="auto")
+    every = cs.explain(f, rows, rows[:3], approach="independence", n_samples=300)
+    assert found.provenance.is_exact
+    np.testing.assert_allclose(found.values, every.values, atol=1e-14)
+    np.testing.assert_array_equal(found.value_table.coalitions, every.value_table.coalitions)
+
+
+def test_groups_are_players():
+    groups = {"first": [0, 1, 2, 3], "second": [4, 5, 6, 7], "rest": [8, 9, 10, 11]}
+    found, every = (fit(groups=groups, n_coalitions=n, n_samples=300).explain(X[:2]) for n in ("auto", None))
+    np.testing.assert_allclose(found.values, every.values, atol=1e-13)
+    pairs = {f"g{j}": [2 * j, 2 * j + 1] for j in range(6)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(groups=pairs, n_samples=300).explain(X[:2]).values.shape == (2, 6)
+
+
+def test_every_output_settles():
+    y = (X[:, 0] + X[:, 1] * X[:, 2] > 0).astype(int) + (X[:, 3] > 1)
+    classes = LogisticRegression().fit(X, y)
+    found = fit(model=classes, tolerance=0.05).explain(X[:2])
+    assert found.values.shape == (2, M, 3)
+    reached = found.std_errors.max(axis=1) / np.ptp(found.values, axis=1)
+    assert (reached <= 0.05).all()
+    fine = fit(model=classes, tolerance=0.04)
+    np.testing.assert_allclose(fine.refine(found, tolerance=0.04).values, fine.explain(X[:2]).values, atol=1e-12)
+
+
+def test_list_of_approaches_and_regressions_work_with_it():
+    mixed = ["independence"] * 5 + ["gaussian"] * (M - 6)
+    found = fit(approach=mixed, tolerance=0.05).explain(X[:2])
+    np.testing.assert_allclose(found.values.sum(axis=1) + found.base_values, found.predictions, atol=1e-9)
+    regression = fit(approach=RegressionSurrogate(LinearRegression()), n_samples=None, tolerance=0.1).explain(X[:2])
+    assert regression.provenance.reached <= 0.1
+
+
+def test_samples_by_size_are_the_same_for_all_coalitions_of_a_size():
+    explainer = fit(approach="gaussian", n_samples=None)
+    for size in range(1, M):
+        assert len(np.unique(explainer.n_samples_[explainer.plan_.sizes == size])) == 1
+    assert explainer.n_samples_[explainer.plan_.interior].min() >= 16
+
+
+def test_progress_is_shown_towards_the_tolerance(capsys):
+    fit(progress=True).explain(X[:1])
+    shown = capsys.readouterr().err
+    assert "precision: 100 %" in shown
+    assert "0 rows to go" in shown
+    assert "wanted 2.00%" in shown
+    assert "v(S)" not in shown
+    fit(progress=False).explain(X[:1])
+    assert capsys.readouterr().err == ""
