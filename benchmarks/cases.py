@@ -164,8 +164,10 @@ def fit_mixed_forest(problem: Problem) -> Any:
 
 def alone(*arguments: str) -> dict[str, Any]:
     """Run one line in a fresh process."""
-    print(" ".join(arguments), file=sys.stderr, flush=True)
-    return json.loads(run_alone("benchmarks.cases", "--line", *arguments))
+    found = json.loads(run_alone("benchmarks.cases", "--line", *arguments))
+    shown = {name: value for name, value in found.items() if name != "values"}
+    print(" ".join(arguments), shown, file=sys.stderr, flush=True)
+    return found
 
 
 def truth_of(name: str) -> Truth | None:

@@ -20,6 +20,7 @@ import condshap as cs
 from benchmarks.measure import measure_stages, run_alone
 from benchmarks.problems import compile_kernels, correlated_normals
 from benchmarks.report import parser, publish, table, yes
+from condshap.approaches import find_approach
 
 STEEPEST, FLATNESS, BUDGET_MIB = 1.1, 1.1, 1024
 
@@ -102,7 +103,7 @@ def cheap_model(X: np.ndarray) -> np.ndarray:
 
 def run_point(point: Point) -> dict[str, float]:
     """Fit and explain; code that both need is loaded before by a tiny problem."""
-    approach = cs.VAEAC(epochs=7) if point.approach == "vaeac" else point.approach
+    approach = find_approach("vaeac")(epochs=7) if point.approach == "vaeac" else point.approach
     make = partial(cs.Explainer, cheap_model, approach=approach, progress=False, device="cpu")
     tiny = correlated_normals(50, 3, 0.5, seed=0).to_numpy()
     make(n_samples=2).fit(tiny).explain(tiny[:2])

@@ -3,7 +3,7 @@
 X ~ N(0, Sigma) with 10 features and all correlations 0.6; 2000 training rows, 100 background rows, 100 explained rows. The
 truth of the linear model is a closed form, that of the forest a mean over exact conditional quasi-random draws. shap and
 shapiq run in an environment of their own, .peers, which is made when it is absent; where it cannot be made their lines say
-so and the others are measured all the same. Every line is one fresh process.
+so and the others are measured all the same. Every line is a fresh process, of lines under 5 CPU s the best of three.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -63,7 +64,7 @@ LINES = {
         Line("shap", "permutation", "shap PermutationExplainer"),
         Line("shap", "linear_impute", "shap LinearExplainer + Impute"),
         Line("shapiq", "shapiq_marginal", "shapiq TabularExplainer"),
-        Line("shapiq", "shapiq_conditional", "shapiq TabularExplainer, conditional", 5),
+        Line("shapiq", "shapiq_conditional", "shapiq TabularExplainer, conditional"),
         Line("shapiq", "shapiq_gaussian", "shapiq GaussianImputer by hand"),
         *OURS,
     ),
@@ -76,7 +77,9 @@ LINES = {
         Line("condshap", "gaussian, fast_trees=False", "condshap gaussian, fast_trees=False"),
     ),
 }
+SHORT, REPEATS = 5.0, 3  # lines of fewer CPU seconds are run so often, and the best counts
 N_SETS = 8  # of gaussian's error with the linear model, most of which is that of 2000 training rows
+JUDGED = ("gaussian", "gaussian, fast_trees=False", "vaeac")
 BARS = {"linear": 0.045, "forest": 0.06}
 TITLES = {
     "linear": "Linear model; truth in closed form",
@@ -146,13 +149,18 @@ def find_python(*, install: bool = True) -> str | None:
 
 
 def run_line(line: Line, path: Path, kind: str, python: str | None) -> dict[str, Any] | None:
-    """What a method found and cost, in a fresh process; None if it is not installed here."""
+    """What a method found and cost, in fresh processes, of short ones the best of some; None if it is not installed here."""
     arguments = (str(path), kind, line.method, str(line.n_rows))
     if line.package == "condshap":
-        return json.loads(run_alone("benchmarks.peers", "--line", *arguments))
-    if python is None:
+        run = partial(run_alone, "benchmarks.peers", "--line", *arguments)
+    elif python is None:
         return None
-    return json.loads(run_alone("benchmarks.peers_worker", *arguments, python=python, env={"PYTHONPATH": str(ROOT)}))
+    else:
+        run = partial(run_alone, "benchmarks.peers_worker", *arguments, python=python, env={"PYTHONPATH": str(ROOT)})
+    runs = [json.loads(run())]
+    while runs[0]["cpu"] < SHORT and len(runs) < REPEATS:
+        runs.append(json.loads(run()))
+    return min(runs, key=lambda ran: ran["cpu"])
 
 
 def errors_against(truth: np.ndarray, values: Any) -> dict[str, float]:
@@ -221,7 +229,7 @@ def describe(kind: str, results: dict[str, Any]) -> str:
     share = results["truth_error"] / results["truth_mean"]
     if share:
         text.append(f"The truth's own sampling error is {share:.4f} on the scale of rel.")
-    text.append("\n".join(judge(line, reference, kind) for line in found if line["package"] == "condshap"))
+    text.append("\n".join(judge(line, reference, kind) for line in found if line["method"] in JUDGED))
     return "\n\n".join([*text, *([describe_sets(results["sets"])] if "sets" in results else [])])
 
 
