@@ -65,6 +65,12 @@ def read(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:
     return json.loads(path.read_text()) if path.exists() else None
 
 
+def publish_tables(name: str, text: str) -> None:
+    """Print the tables of a benchmark that has no other results, and store their lines."""
+    print(f"{machine()}\n\n{text}")
+    store(name, rows_of(text))
+
+
 def publish(name: str, results: Any, text: str, *, write: bool) -> None:
     """Store results, print their tables, and put these into the section of that name if asked for."""
     path = store(name, results)
@@ -81,6 +87,21 @@ def table(lines: Sequence[dict[str, str]]) -> str:
     rows = [f"| {' | '.join(parts)} |" for parts in (heads, *(line.values() for line in lines))]
     rows.insert(1, f"|{' --- |' * len(heads)}")
     return "\n".join(rows)
+
+
+def rows_of(text: str) -> list[dict[str, str]]:
+    """Lines of all Markdown tables in a text, by the heads of their columns."""
+    rows, heads, last = [], None, ""
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            heads = None
+        elif line.startswith("| ---"):
+            heads = last.strip("|").split("|")
+        elif heads is not None:
+            cells = zip(heads, line.strip("|").split("|"), strict=True)
+            rows.append({head.strip(): cell.strip() for head, cell in cells})
+        last = line
+    return rows
 
 
 def yes(holds: bool) -> str:

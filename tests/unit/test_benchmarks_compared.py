@@ -150,6 +150,12 @@ def test_tables_have_a_head_and_a_line_each():
     ]
 
 
+def test_lines_of_tables_are_read_back():
+    lines = [{"a": "1", "b": "x y"}, {"a": "", "b": "4"}]
+    text = f"Some words\n\n{report.table(lines)}\n\n| no table |\n\n{report.table(lines[:1])}"
+    assert report.rows_of(text) == [*lines, lines[0]]
+
+
 def test_errors_are_against_the_rows_that_were_explained():
     truth = np.array([[1.0, -3.0], [2.0, 0.0], [100.0, 100.0]])
     found = peers.errors_against(truth, [[1.0, -2.0], [0.0, 1.0]])
