@@ -32,7 +32,7 @@ from benchmarks.report import parser, publish, read, table, yes
 from condshap.approaches import find_approach
 
 FACTOR = 1.5
-LEAST, MOST, ENOUGH = 3, 10, 5.0  # turns of a line, and CPU seconds after which there are no more than need be
+LEAST, MOST, ENOUGH = 3, 20, 8.0  # turns of a line, and CPU seconds after which there are no more than need be
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def with_forest(*, fast_trees: bool) -> Work:
     X = correlated_normals(500, 7, 0.6, seed=1)
     model = RandomForestRegressor(100, max_features="sqrt", min_samples_split=6, random_state=1)
     model.fit(X, smooth_response(X, seed=2))
-    asked, rows = Asked(keep=True), X.iloc[:20]
+    asked, rows = Asked(keep=True), X.iloc[:50]
     cs.explain(asked.around(model.predict), X, rows, approach="gaussian", progress=False)
     same = pd.concat(asked.rows)
     explainer = cs.Explainer(model, approach="gaussian", progress=False, fast_trees=fast_trees)
