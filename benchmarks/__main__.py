@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import ast
 import runpy
 import sys
+from pathlib import Path
 
-BENCHMARKS = {
-    "peers": "condshap beside shap and shapiq, one linear and one forest problem with known truth (make bench)",
-    "cases": "the paper's cases beside its own and R shapr's CPU times; overhead with a forest of 500 trees",
-    "growth": "how CPU time and memory grow with rows, features, samples, training rows and coalitions",
-    "quick": "small versions, held against benchmarks/results/quick.json: fails if a ratio got worse (make bench-quick)",
-    "overhead": "gaussian with a forest and a linear model: what explain costs beyond the model's predictions",
-    "approaches": "every approach with a linear model beside R shapr",
-    "ctree": "milliseconds per conditional inference tree beside R's party",
-    "trees": "condshap's evaluation of tree ensembles beside the libraries' own",
-    "burr": "accuracy on Burr data, M = 5, beside the paper",
-    "vaeac": "accuracy and speed of VAEAC: accuracy, table or speed as the first argument",
-}
+FOLDER = Path(__file__).parent
+WORKERS = ("__main__", "peers_worker", "vaeac_speed")  # run by others, in processes of their own
+
+
+def find_benchmarks() -> dict[str, str]:
+    """Benchmarks by name with the first line of what they say about themselves: every file here that can be run."""
+    texts = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.py")) if path.stem not in WORKERS}
+    runnable = {name: text for name, text in texts.items() if '__name__ == "__main__"' in text}
+    return {name: (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0] for name, text in runnable.items()}
 
 
 def main(arguments: list[str]) -> int:
     """List the benchmarks, or run the one that is named first with the other arguments."""
+    found = find_benchmarks()
     if not arguments or arguments[0] in ("-h", "--help"):
         print("python -m benchmarks NAME [options], where NAME is one of")
-        width = max(map(len, BENCHMARKS))
-        print("\n".join(f"  {name:{width}}  {about}" for name, about in BENCHMARKS.items()))
+        width = max(map(len, found))
+        print("\n".join(f"  {name:{width}}  {about}" for name, about in found.items()))
         return 0
     name, *rest = arguments
-    if name not in BENCHMARKS:
-        print(f"A benchmark must be one of {', '.join(BENCHMARKS)}, got {name!r}.", file=sys.stderr)
+    if name not in found:
+        print(f"A benchmark must be one of {', '.join(found)}, got {name!r}.", file=sys.stderr)
         return 2
     sys.argv = [f"benchmarks.{name}", *rest]
     runpy.run_module(f"benchmarks.{name}", run_name="__main__", alter_sys=True)
