@@ -217,10 +217,8 @@ def main() -> int:
         return 0
     compile_kernels()
     found = run_all(options.only, options.slow)
-    committed = {
-        name: line for name, line in (read("quick") or {"results": {}})["results"].items() if name in options.only
-    }
-    compared = compare(found, committed)
+    committed = (read("quick") or {"results": {}})["results"]
+    compared = compare(found, {name: line for name, line in committed.items() if name in options.only})
     text = f"{describe(compared)}\n\n{verdict(compared)}"
     if options.update:
         publish("quick", {**committed, **found}, text, write=options.write)

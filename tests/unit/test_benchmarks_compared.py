@@ -45,7 +45,7 @@ def test_an_unknown_benchmark_is_refused(capsys):
     assert "peers" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["peers", "cases", "growth"])
+@pytest.mark.parametrize("name", ["peers", "cases", "growth", "quick"])
 def test_the_page_of_measurements_has_the_sections_that_are_written(name):
     assert "new" in replace_section(report.PAGE.read_text(), name, "new")
 
@@ -132,6 +132,14 @@ def test_the_check_fails_when_a_line_got_slow_and_says_which(quick_run, capsys):
     assert quick_run(1.4) == 0
     assert quick_run(2.0) == 1
     assert "gaussian / numpy (ratio: 2.00 times)" in capsys.readouterr().out
+
+
+def test_an_update_of_some_lines_keeps_the_others(quick_run, monkeypatch):
+    stored = {}
+    monkeypatch.setattr(quick, "publish", lambda name, results, text, *, write: stored.update(results))
+    monkeypatch.setattr(sys, "argv", ["quick", "--update", "--only", "copula / numpy"])
+    assert quick_run(9.0) == 0
+    assert stored == {"gaussian / numpy": {"ratio": 1.0, "n_rows": 5}, "copula / numpy": {"ratio": 9.0, "n_rows": 5}}
 
 
 def test_the_committed_levels_are_of_the_lines_that_are_run():
