@@ -1,8 +1,9 @@
 # Everything from a fresh clone with Python 3.11 (or later) and make:
 #   make demo   set up and run the demo          make test       set up, then lint, types, tests, doctests
 #   make docs   build the documentation          make test-slow  the statistical tests, which take minutes
-#   make bench  measure speed and memory         make clean      remove everything that make has made
+#   make bench  measure beside shap and shapiq   make bench-quick  minutes: fail if a ratio got much worse
 #   make format put the code in shape            make lint       only look at its shape and types
+#   make clean  remove everything that make has made
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3 python 2>/dev/null))
 VENV := .venv
@@ -10,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e
 WHAT := pyproject.toml constraints.txt
 
-.PHONY: demo test test-slow bench docs lint format clean
+.PHONY: demo test test-slow bench bench-quick docs lint format clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.demo
@@ -23,9 +24,10 @@ test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n 2 -m "slow or gpu"
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks.overhead
-	$(BIN)/python -m benchmarks.approaches
-	$(BIN)/python -m benchmarks.ctree
+	$(BIN)/python -m benchmarks peers
+
+bench-quick: $(VENV)/.dev
+	$(BIN)/python -m benchmarks quick
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
@@ -41,7 +43,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) build dist demo-output docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers build dist demo-output docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-ups: a stamp per extra, made again only when the requirements have changed.

@@ -16,7 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import condshap as cs
-from benchmarks.measure import best, machine, measure, run_alone
+from benchmarks.measure import best, measure, run_alone
+from benchmarks.report import publish_tables
 from condshap.studies.designs import Design, burr_design, mixed_design
 from condshap.types import Model
 
@@ -95,21 +96,15 @@ def run_case(problem: Problem, case: Case) -> str:
     )
 
 
-def print_problem(name: str) -> None:
-    """Print the table of one problem, each approach in a process of its own."""
+def describe_problem(name: str) -> str:
+    """Table of one problem, each approach measured in a process of its own."""
     problem = PROBLEMS[name]
-    print(f"\n{problem.title}\n")
-    print(
+    heads = (
         "| approach | CPU s | CPU s, first run | peak MiB beyond the data | model rows | R shapr CPU s | ratio | bar | "
-        "holds |"
+        "holds |\n|" + 9 * " --- |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    absent = [case.approach for case in problem.cases if case.approach not in cs.available_approaches()]
-    for case in problem.cases:
-        if case.approach not in absent:
-            print(run_alone("benchmarks.approaches", name, case.approach), end="", flush=True)
-    if absent:
-        print(f"\nNot measured, because there is no such approach yet: {', '.join(absent)}.")
+    lines = [run_alone("benchmarks.approaches", name, case.approach).strip() for case in problem.cases]
+    return "\n".join([problem.title, "", heads, *lines])
 
 
 def main() -> None:
@@ -118,9 +113,7 @@ def main() -> None:
         problem = PROBLEMS[sys.argv[1]]
         print(run_case(problem, next(case for case in problem.cases if case.approach == sys.argv[2])))
         return
-    print(machine())
-    for name in PROBLEMS:
-        print_problem(name)
+    publish_tables("approaches", "\n\n".join(map(describe_problem, PROBLEMS)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""CPU seconds, peak memory and the machine, the same way in every benchmark."""
+"""Call -> CPU seconds, peak memory and what the model was asked for, the same way in every benchmark.
+
+Nothing here needs condshap before it is asked about it: the peers are measured by this file in an environment of their own.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import condshap
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""BLAS gets one thread: CPU seconds of waiting threads on a busy machine say nothing about the code."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,20 @@ def measure(call: Callable[[], Any]) -> Measured:
     return Measured(result, cpu, wall, peak - before)
 
 
+def measure_stages(explainer: Any, X_train: Any, X: Any) -> tuple[Measured, float]:
+    """Fit and explain as one call, and the CPU seconds of the fit alone."""
+    cpu_fit = 0.0
+
+    def fit_and_explain() -> Any:
+        nonlocal cpu_fit
+        start = time.process_time()
+        explainer.fit(X_train)
+        cpu_fit = time.process_time() - start
+        return explainer.explain(X)
+
+    return measure(fit_and_explain), cpu_fit
+
+
 def best(runs: Iterable[Measured]) -> Measured:
     """Take the run with the least CPU time, with the largest peak of all: other work on the machine only ever adds."""
     every = list(runs)
@@ -69,6 +88,8 @@ def machine(*, gpu: bool = False) -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), name)
     parts = [name, f"{os.cpu_count()} cores", *([gpu_name()] if gpu else [])]
+    import condshap
+
     return f"{', '.join(parts)}; Python {platform.python_version()}, condshap {condshap.__version__}"
 
 
@@ -79,11 +100,64 @@ def gpu_name() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "no accelerator"
 
 
-def run_alone(module: str, *arguments: str) -> str:
-    """Run a benchmark module in a fresh process, so that memory and caches of one case do not help another.
+def run_alone(module: str, *arguments: str, python: str = sys.executable, env: Mapping[str, str] | None = None) -> str:
+    """Run a benchmark module in a fresh process, so that memory and caches of one case do not help another."""
+    command = [python, "-m", module, *arguments]
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD | dict(env or {})
+    ).stdout
 
-    BLAS gets one thread: CPU seconds of waiting threads on a busy machine say nothing about the code.
-    """
-    command = [sys.executable, "-m", module, *arguments]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | threads).stdout
+
+@dataclass
+class Asked:
+    """How often a model was called, for how many rows, and with `keep` the rows (n, M) themselves, as they came."""
+
+    calls: int = 0
+    n_rows: int = 0
+    keep: bool = False
+    rows: list[Any] = field(default_factory=list)
+
+    def note(self, X: Any) -> None:
+        """Note one call."""
+        self.calls, self.n_rows = self.calls + 1, self.n_rows + len(X)
+        if self.keep:
+            self.rows.append(X.copy())
+
+    def around(self, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Function that predicts and notes it."""
+
+        def noted(X: Any) -> Any:
+            self.note(X)
+            return predict(X)
+
+        return noted
+
+
+@contextmanager
+def asked_of_models() -> Iterator[Asked]:
+    """Count what condshap asks of models, by whatever way, without changing the models: trees stay known as trees."""
+    from condshap.predict import Predictor
+
+    asked, whole = Asked(), {name: getattr(Predictor, name) for name in ("__call__", "sampled")}
+    here = threading.local()
+
+    def counted(name: str) -> Callable[..., Any]:
+        def call(self: Any, rows: Any, *rest: Any, **options: Any) -> Any:
+            if getattr(here, "inside", False):  # samples of other models than trees go on to __call__
+                return whole[name](self, rows, *rest, **options)
+            here.inside = True
+            try:
+                asked.note(rows)
+                return whole[name](self, rows, *rest, **options)
+            finally:
+                here.inside = False
+
+        return call
+
+    for name in whole:
+        setattr(Predictor, name, counted(name))
+    try:
+        yield asked
+    finally:
+        for name, function in whole.items():
+            setattr(Predictor, name, function)

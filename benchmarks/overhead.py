@@ -7,31 +7,18 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import condshap as cs
-from benchmarks.measure import Measured, best, machine, measure, run_alone
+from benchmarks.measure import Asked, Measured, best, measure, run_alone
 from benchmarks.problems import correlated_normals, smooth_response
+from benchmarks.report import publish_tables
 
 N_FEATURES = 10
 REPEATS = 3
 SHAPR_LINEAR_CPU = 24.0  # R shapr 1.0.8.9003, gaussian, 100 rows, K = 250, on such a machine
-
-
-class Recorder:
-    """A model that remembers the rows it was asked for."""
-
-    def __init__(self, model: RandomForestRegressor) -> None:
-        self.model = model
-        self.rows: list[np.ndarray] = []
-
-    def __call__(self, X: pd.DataFrame) -> np.ndarray:
-        """Predict, and remember."""
-        self.rows.append(X.to_numpy())
-        return self.model.predict(X)
 
 
 def forest() -> None:
@@ -43,9 +30,9 @@ def forest() -> None:
     model = RandomForestRegressor(500, max_features="sqrt", min_samples_split=6, random_state=1)
     model.fit(X, smooth_response(X, seed=2))
     rows = X.iloc[:20]
-    recorder = Recorder(model)
-    cs.Explainer(recorder, approach="gaussian", progress=False).fit(X).explain(rows)
-    asked = pd.DataFrame(np.concatenate(recorder.rows), columns=X.columns)
+    recorded = Asked(keep=True)
+    cs.Explainer(recorded.around(model.predict), approach="gaussian", progress=False).fit(X).explain(rows)
+    asked = pd.concat(recorded.rows)
 
     def explain(fast_trees: bool) -> cs.Explanation:
         explainer = cs.Explainer(model, approach="gaussian", progress=False, fast_trees=fast_trees)
@@ -81,11 +68,9 @@ def main() -> None:
     if len(sys.argv) > 1:
         {"forest": forest, "linear": linear}[sys.argv[1]]()
         return
-    print(f"{machine()}\n")
-    print("| fit + explain | CPU s | wall s | peak MiB beyond the data | model rows | ratio |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for case in ("forest", "linear"):
-        print(run_alone("benchmarks.overhead", case), end="", flush=True)
+    heads = "| fit + explain | CPU s | wall s | peak MiB beyond the data | model rows | ratio |\n|" + 6 * " --- |"
+    lines = [run_alone("benchmarks.overhead", case).strip() for case in ("forest", "linear")]
+    publish_tables("overhead", "\n".join([heads, *lines]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
-from benchmarks.measure import Measured, best, machine, measure
+from benchmarks.measure import Measured, best, measure
+from benchmarks.report import publish_tables
 from condshap.studies.designs import burr_design
 from condshap.trees import FastTrees
 
@@ -61,16 +62,16 @@ def measure_both(model: Any, X: np.ndarray) -> tuple[Measured, Measured]:
 
 def main(n_rows: int = 200_000) -> None:
     """Print the table."""
-    print(f"{machine()}; {n_rows} rows, trained on {N_TRAIN}\n")
-    print("| features | model | library, CPU s | condshap, CPU s | ratio | rows per CPU s | largest difference |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    heads = "| features | model | library, CPU s | condshap, CPU s | ratio | rows per CPU s | largest difference |"
+    lines = [f"{n_rows} rows, trained on {N_TRAIN}\n", heads, "|" + 7 * " --- |"]
     for design in ("Burr", "normal"):
         train, X = rows_of(design, N_TRAIN, 1), rows_of(design, n_rows, 2)
         for name, model in models():
             library, ours = measure_both(model.fit(train, response(train)), X)
             gap = np.abs(library.result - ours.result).max()
             figures = f"{library.cpu:.2f} | {ours.cpu:.2f} | {library.cpu / ours.cpu:.1f} | {n_rows / ours.cpu:,.0f}"
-            print(f"| {design} | {name} | {figures} | {gap:.0e} |", flush=True)
+            lines.append(f"| {design} | {name} | {figures} | {gap:.0e} |")
+    publish_tables("trees", "\n".join(lines))
 
 
 if __name__ == "__main__":
