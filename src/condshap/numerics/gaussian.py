@@ -11,6 +11,7 @@ from condshap.seeding import derive_seed, stream_words
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
 _EIGENVALUE_FLOOR = 1e-8
+_NORMALS = 2**18  # gathered at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def draw_conditional(
     n_rows, n_features = X.shape
     pool = normal_nets(power_of_two_at_least(n_samples), n_features, derive_seed(seed, stage))
     nets = (stream_words(seed, stage, masks, keys) % np.uint64(len(pool))).astype(np.intp)
+    at_once = max(1, _NORMALS // (n_samples * n_features))
     out = np.empty((len(masks), n_rows, n_samples, n_features))
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     Z = (X - model.mean) / divisor
@@ -82,8 +84,10 @@ def draw_conditional(
         centre = X.copy()
         predicted = Z[:, given.known] @ given.coefficients.T
         centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
-        normals = pool[:, :n_samples, :n_unknown][nets[c]].reshape(-1, n_unknown)
-        np.matmul(normals, transform, out=out[c].reshape(-1, n_features))
+        for start in range(0, n_rows, at_once):  # a copy of some normals at a time
+            some = slice(start, start + at_once)
+            normals = pool[:, :n_samples, :n_unknown][nets[c, some]].reshape(-1, n_unknown)
+            np.matmul(normals, transform, out=out[c, some].reshape(-1, n_features))
         out[c] += centre[:, None, :]
     return out
 

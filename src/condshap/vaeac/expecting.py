@@ -20,7 +20,6 @@ from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.drawing import FromStandard, Heads, Margins, draw_gaussian, phi
 from condshap.vaeac.sampling import (
-    _STEP,
     STAGE,
     Ensemble,
     Pairs,
@@ -28,6 +27,7 @@ from condshap.vaeac.sampling import (
     Workspace,
     member_shares,
     noise_pool,
+    step_size,
     tile_size,
 )
 
@@ -54,7 +54,8 @@ def expect(
     pool = noise_pool(K, d + shape.n_features, seed, ensemble.draws, ensemble.device)
     nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
     pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
-    work = Workspace(ensemble, rows, pairs.size, min(_STEP, max(shares)))
+    step = step_size(max(shares))
+    work = Workspace(ensemble, rows, pairs.size, step)
     terms = _Terms(function, rows, ensemble.device)
     out = np.empty((pairs.n, K, len(function.intercept)))
     with torch.inference_mode():
@@ -63,8 +64,8 @@ def expect(
             keep = known * (1 - rows.missing.index_select(0, row)) if fill_missing else known
             unknown, start = 1 - keep.T.double(), 0  # (M, P)
             for e, share in enumerate(shares):
-                for first in range(start, start + share, _STEP):
-                    points = slice(first, min(first + _STEP, start + share))
+                for first in range(start, start + share, step):
+                    points = slice(first, min(first + step, start + share))
                     views = work.decode(e, pool[:, points], net)
                     found = terms.expected(views, d, ensemble.heads, ensemble.margins[e], unknown)  # (O, K, P)
                     out[pair, points] = found[..., : pair.stop - pair.start].permute(2, 1, 0).cpu().numpy()

@@ -1,8 +1,8 @@
 """Rows, coalitions -> conditional draws, by tiles of one fixed shape.
 
 Float32 products give other bits for other shapes, so every product here has a shape that depends on K alone: pairs of a
-coalition and a row are put into tiles of P, the last one padded, and each tile goes through its samples in steps of at
-most 16. Arrays are feature-major, (features, K, P): sums with what does not depend on z then run along the contiguous P.
+coalition and a row are put into tiles of P, the last one padded, and each tile goes through its samples in a few
+steps. Arrays are feature-major, (features, K, P): sums with what does not depend on z then run along the contiguous P.
 Noise is a net per pair, chosen by hashing, whose first d coordinates make the latent and the others the features. The
 members of an ensemble share a pair's net: each takes its own consecutive part of the points.
 """
@@ -28,7 +28,7 @@ from condshap.vaeac.drawing import Heads, Margins
 from condshap.vaeac.networks import SLOPE, Parameters, encode_masked
 from condshap.vaeac.objective import importance_bound
 
-_STEP = 16  # samples of a pair at once
+_STEP = 16  # samples of a pair at once, at least
 _TILE = {"cpu": 8192, "cuda": 2**19}  # samples at once
 _OUTPUTS = {
     "cpu": 2**23,
@@ -114,7 +114,8 @@ def sample(
     pool = noise_pool(K, shape.latent + shape.n_features, seed, ensemble.draws, ensemble.device)
     nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
     pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
-    work = Workspace(ensemble, rows, pairs.size, min(_STEP, max(shares)))
+    step = step_size(max(shares))
+    work = Workspace(ensemble, rows, pairs.size, step)
     given = torch.from_numpy(X.copy()).to(ensemble.device)
     out = _empty((pairs.n, K, X.shape[1]), ensemble.device)
     with torch.inference_mode():
@@ -126,8 +127,8 @@ def sample(
             original = given.index_select(0, row)[:, list(rows.layout.order)].T.unsqueeze(1)  # (M, 1, P)
             start = 0
             for e, share in enumerate(shares):
-                for first in range(start, start + share, _STEP):
-                    points = slice(first, min(first + _STEP, start + share))
+                for first in range(start, start + share, step):
+                    points = slice(first, min(first + step, start + share))
                     values = work.draw(e, pool[:, points], net)
                     values = torch.where(keep.T.unsqueeze(1), original, values, out=values)
                     ordered = values if work.restore is None else values.index_select(0, work.restore)
@@ -271,10 +272,19 @@ def member_shares(n_members: int, n_samples: int) -> list[int]:
     return [n_samples // n_members + (e < n_samples % n_members) for e in range(n_members)]
 
 
+def step_size(n_samples: int) -> int:
+    """Samples of a pair at once. Many samples go in longer steps, so that a tile has fewer pairs to be filled with.
+
+    >>> [step_size(n) for n in (3, 42, 171, 1024)]
+    [3, 16, 64, 256]
+    """
+    return min(n_samples, max(_STEP, power_of_two_at_least(n_samples) // 4))
+
+
 def tile_size(n_samples: int, n_outputs: int, device: torch.device) -> int:
     """Pairs in a tile, a function of the samples per pair and of the network's shape only."""
     samples = min(_TILE[device.type], _OUTPUTS[device.type] // n_outputs)
-    pairs = min(_MAX_PAIRS[device.type], samples // min(_STEP, n_samples))
+    pairs = min(_MAX_PAIRS[device.type], samples // step_size(n_samples))
     return max(16, pairs // 16 * 16)
 
 
