@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
 
 _BLOCK_ROWS = 2**17
+_MANY = 256  # samples of a pair from which on blocks grow with them, up to four times: they would have few pairs else
 _COPIES = 5  # a block's rows exist about this often: samples, normals or donors, the model's table and its own copies
 
 
@@ -117,13 +119,14 @@ def estimate_values(
     samplers = [part for part in parts if is_sampler(part.approach)]
     here = [part for part in samplers if not _draws_there(part, settings)]
     there = [part for part in samplers if _draws_there(part, settings)]
-    blocks = [block for part in here for block in _plan_blocks(part, n_samples, X.shape, _limit(X, settings))]
+    near = partial(_limit, X, settings)
+    blocks = [block for part in here for block in _plan_blocks(part, n_samples, X.shape, near)]
     results = _run(work, blocks, settings)
     if there:
         from condshap.accelerator.models import on_device
 
         model = on_device(predictor)
-        far = _far_limit(X, settings, is_there=model.is_there)
+        far = partial(_far_limit, X, settings, is_there=model.is_there)
         more = [block for part in there for block in _plan_blocks(part, n_samples, X.shape, far)]
         results = chain(results, _run_there(more, model, X, masks, keys, seed, settings))
         blocks = [*blocks, *more]
@@ -228,27 +231,30 @@ def _run_there(
         yield Moments(means, variances, np.full(len(means), factor is None), n)
 
 
-def _limit(X: Rows, settings: Settings) -> int:
-    """Samples of a block that fit the memory budget."""
+def _limit(X: Rows, settings: Settings, k: int) -> int:
+    """Samples of a block that fit the memory budget, with k samples of each pair."""
     bytes_per_row = 8 * X.shape[1] * _COPIES + 64
-    return int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, _BLOCK_ROWS))
+    most = _BLOCK_ROWS * int(np.clip(k // _MANY, 1, 4))
+    return int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, most))
 
 
-def _far_limit(X: Rows, settings: Settings, *, is_there: bool) -> int:
+def _far_limit(X: Rows, settings: Settings, k: int, *, is_there: bool) -> int:
     """Samples of a block that fit the device, and the host's memory budget if the model is not on the device."""
     from condshap.accelerator.engine import rows_at_once
 
     assert settings.device is not None
     limit = rows_at_once(X.shape[1], settings.device)
-    return limit if is_there else min(limit, _limit(X, settings))
+    return limit if is_there else min(limit, _limit(X, settings, k))
 
 
-def _plan_blocks(part: Part, n_samples: Indices, shape: tuple[int, int], limit: int) -> Iterator[_Block]:
-    """Blocks of a part's coalitions with the same number of samples, times rows, with at most `limit` samples."""
+def _plan_blocks(
+    part: Part, n_samples: Indices, shape: tuple[int, int], limit_for: Callable[[int], int]
+) -> Iterator[_Block]:
+    """Blocks of a part's coalitions with the same number of samples k, times rows, with at most `limit_for(k)` samples."""
     n_rows, _ = shape
     wanted = n_samples[part.positions]
     for k in np.unique(wanted)[::-1]:
-        positions = part.positions[wanted == k]
+        positions, limit = part.positions[wanted == k], limit_for(int(k))
         rows_at_once = int(np.clip(limit // k, 1, n_rows))
         coalitions_at_once = max(1, limit // (int(k) * rows_at_once))
         for start in range(0, len(positions), coalitions_at_once):

@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,7 +106,7 @@ def test_padding_of_weight_zero_is_never_evaluated():
 
 def test_blocks_cover_every_pair_once_and_respect_the_budget():
     n_samples = np.array([16, 256, 256, 32, 16, 16, 16, 64, 16])
-    limit = _limit(np.zeros((50, 10)), Settings(memory_budget=2**20))
+    limit = partial(_limit, np.zeros((50, 10)), Settings(memory_budget=2**20))
     seen = np.zeros((9, 50), dtype=int)
     for block in _plan_blocks(Part(None, np.arange(1, 8)), n_samples, (50, 10), limit):
         assert (n_samples[block.coalitions] == block.n_samples).all()
