@@ -261,7 +261,15 @@ def test_training_is_allowed_for_with_networks_only():
 
 
 def test_overhead_is_judged_where_rows_are_drawn():
-    line = {"design": "burr", "method": "gaussian", "cpu": 1.16, "cpu_predict": 1.0, "n_rows": 1, "calls": 1}
+    line = {
+        "design": "burr",
+        "method": "gaussian",
+        "cpu": 1.16,
+        "cpu_predict": 1.0,
+        "n_rows": 1,
+        "calls": 1,
+        "explained": 1,
+    }
     assert cases.overhead_cells(line)["holds"] == "**no**"
     assert cases.overhead_cells({**line, "cpu": 1.14})["holds"] == "yes"
     assert cases.overhead_cells({**line, "method": "regression_separate"})["holds"] == "-"
