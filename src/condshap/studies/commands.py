@@ -1,0 +1,125 @@
+"""Command line of the studies -> runs, tables and figures; ``condshap study`` and ``python -m condshap.studies`` share it.
+
+Exit codes: 0 when all went well, 1 with a clear message on stderr, 2 when the command itself was written wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from condshap.exceptions import CondShapError, OptionError
+from condshap.studies.catalogue import STUDIES, Choice, choose, find_study
+from condshap.studies.methods import available_methods
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -> int:
+    """Run a command; returns its exit code."""
+    given = make_parser(prog).parse_args(arguments)
+    try:
+        code: int = given.command(given)
+    except CondShapError as error:
+        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    except OSError as error:
+        place = error.filename or "a file"
+        print(f"Error: {place} must be readable and writable, but {error.strerror or error}.", file=sys.stderr)  # noqa: T201
+        return 1
+    return code
+
+
+def make_parser(prog: str) -> argparse.ArgumentParser:
+    """Parser of all commands."""
+    parser = argparse.ArgumentParser(prog=prog, description="The paper's studies: run them, and make their tables.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add_parser("list", help="name the studies").set_defaults(command=list_studies)
+    _run_parser(commands.add_parser("run", help="run whatever a store still lacks of a study"))
+    return parser
+
+
+def _run_parser(parser: argparse.ArgumentParser) -> None:
+    _choice_options(parser)
+    parser.add_argument("--jobs", type=int, default=1, help="repetitions at a time, each in a process")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "auto"), help="where networks live")
+    parser.add_argument("--forest", default="cpu", choices=("sklearn", "cpu", "cuda"), help="what evaluates forests")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="file of results; by default NAME.jsonl here")
+    parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these once more")
+    parser.add_argument("--progress", action="store_true", default=None, help="a bar even where there is no terminal")
+    parser.set_defaults(command=run_study)
+
+
+def _choice_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say which part of a study is meant; lists are separated by commas."""
+    parser.add_argument("name", metavar="NAME", help="study, see the command 'list'")
+    parser.add_argument("--M", type=_listed(int), metavar="5,10", help="numbers of features")
+    parser.add_argument("--n-train", type=_listed(int), metavar="100,1000", help="numbers of training rows")
+    parser.add_argument("--rho", type=_listed(float), metavar="0,0.5", help="correlations")
+    parser.add_argument("--levels", type=_listed(int), metavar="3,4", help="numbers of levels")
+    parser.add_argument(
+        "--methods", type=_methods, help="these and no others, e.g. gaussian,'vaeac:width=64,latent=16'"
+    )
+    parser.add_argument("--repetitions", type=int, metavar="R", help="how many")
+    parser.add_argument("--first", type=int, metavar="I", help="number of the first repetition, which seeds its data")
+    parser.add_argument("--quick", action="store_true", help="small versions of a few cells: to see that it runs")
+
+
+def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
+    def parse(text: str) -> tuple[Any, ...]:
+        return tuple(kind(part) for part in text.split(","))
+
+    parse.__name__ = f"list of {kind.__name__}"  # argparse says "invalid list of int value"
+    return parse
+
+
+def _methods(text: str) -> tuple[str, ...]:
+    """Names of methods separated by commas, which options of a method may hold, too.
+
+    >>> _methods("gaussian,vaeac:width=64,latent=16,ctree")
+    ('gaussian', 'vaeac:width=64,latent=16', 'ctree')
+    """
+    names: list[str] = []
+    for part in text.split(","):
+        is_option = names and ":" in names[-1] and part.partition(":")[0].strip() not in available_methods()
+        names = [*names[:-1], f"{names[-1]},{part}"] if is_option else [*names, part.strip()]
+    return tuple(names)
+
+
+def _choice(given: argparse.Namespace) -> Choice:
+    names = ("M", "n_train", "rho", "levels", "methods", "repetitions", "first", "quick")
+    return Choice(**{name: getattr(given, name) for name in names})
+
+
+def _store(given: argparse.Namespace) -> Path:
+    return Path(f"{given.name}.jsonl") if given.store is None else given.store
+
+
+def list_studies(_: argparse.Namespace) -> int:
+    """Print every study with its size."""
+    for name, entry in STUDIES.items():
+        study = entry.study
+        size = f"{len(study.cells)} cells, {len(study.methods)} methods, R = {len(study.repetitions)}"
+        print(f"{name:20} {entry.about}" + (f"; {size}" if study.cells else ""))  # noqa: T201
+    return 0
+
+
+def run_study(given: argparse.Namespace) -> int:
+    """Run what a store lacks of a study."""
+    from condshap.studies.runner import run
+
+    study = choose(find_study(given.name), _choice(given))
+    if not study.cells:
+        raise OptionError(f"a study to run must have cells, '{given.name}' has none. Use 'table' or 'plot'.")
+    if given.jobs == 0:
+        raise OptionError("--jobs must be at least 1, or -1 for one per core, got 0.")
+    failures = run(
+        study, given.jobs, _store(given), again=given.again, device=given.device, forest=given.forest,
+        progress=given.progress,
+    )  # fmt: skip
+    for failure in failures:
+        where = f"{failure.cell} | {failure.method} | repetition {failure.repetition}"
+        print(f"FAILED {where}\n{failure.reason}", file=sys.stderr)  # noqa: T201
+    print(f"{len(study.cells)} cells of '{study.name}' are in {_store(given)}; {len(failures)} failures.")  # noqa: T201
+    return 1 if failures else 0
