@@ -90,10 +90,10 @@ def choose(entry: Entry, choice: Choice) -> Study:
     """
     study = entry.study
     cells = tuple(cell for cell in study.cells if choice.fits(cell))
-    if study.cells and not cells:
+    if not cells:
         raise OptionError(f"cells of study '{study.name}' must have {_settings(study)}, got {_wanted(choice)}.")
     count = choice.repetitions if choice.repetitions is not None else 2 if choice.quick else len(study.repetitions)
-    first = (study.repetitions or (0,))[0] if choice.first is None else choice.first
+    first = study.repetitions[0] if choice.first is None else choice.first
     if count < 1 or first < 0:
         raise OptionError(f"repetitions must be at least 1, the first one at least 0, got {count} and {first}.")
     study = replace(study, cells=cells, repetitions=tuple(range(first, first + count)))

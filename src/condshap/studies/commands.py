@@ -6,19 +6,22 @@ Exit codes: 0 when all went well, 1 with a clear message on stderr, 2 when the c
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import CondShapError, OptionError
-from condshap.studies.catalogue import STUDIES, Choice, choose, find_study
+from condshap.studies.catalogue import STUDIES, Choice, Entry, choose, find_study
 from condshap.studies.methods import available_methods
+from condshap.studies.runner import Study
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -> int:
     """Run a command; returns its exit code."""
-    given = make_parser(prog).parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    given = make_parser(prog).parse_args(words, argparse.Namespace(words=words))
     try:
         code: int = given.command(given)
     except CondShapError as error:
@@ -37,6 +40,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add_parser("list", help="name the studies").set_defaults(command=list_studies)
     _run_parser(commands.add_parser("run", help="run whatever a store still lacks of a study"))
+    _table_parser(commands.add_parser("table", help="hold results against the paper's, as Markdown or CSV"))
     return parser
 
 
@@ -49,6 +53,15 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these once more")
     parser.add_argument("--progress", action="store_true", default=None, help="a bar even where there is no terminal")
     parser.set_defaults(command=run_study)
+
+
+def _table_parser(parser: argparse.ArgumentParser) -> None:
+    _choice_options(parser)
+    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="results; may be repeated")
+    parser.add_argument("--csv", action="store_true", help="CSV and not Markdown")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file and do not print")
+    parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
+    parser.set_defaults(command=make_table)
 
 
 def _choice_options(parser: argparse.ArgumentParser) -> None:
@@ -87,13 +100,32 @@ def _methods(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _choice(given: argparse.Namespace) -> Choice:
+def _chosen(entry: Entry, given: argparse.Namespace) -> Study:
+    """Part of a study that the options ask for."""
+    if not entry.study.cells:
+        raise OptionError(f"study '{given.name}' must have cells for this, but has none: {entry.about}.")
     names = ("M", "n_train", "rho", "levels", "methods", "repetitions", "first", "quick")
-    return Choice(**{name: getattr(given, name) for name in names})
+    return choose(entry, Choice(**{name: getattr(given, name) for name in names}))
 
 
 def _store(given: argparse.Namespace) -> Path:
     return Path(f"{given.name}.jsonl") if given.store is None else given.store
+
+
+def _notes(stores: Sequence[Path]) -> str:
+    """What a person has to say about results: files beside the stores, with the ending .notes.md."""
+    paths = [path.with_suffix(".notes.md") for path in stores]
+    return "\n\n".join(path.read_text() for path in paths if path.is_file())
+
+
+def _deliver(text: str, path: Path | None) -> int:
+    if path is None:
+        print(text, end="")  # noqa: T201
+        return 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    print(f"Written: {path}")  # noqa: T201
+    return 0
 
 
 def list_studies(_: argparse.Namespace) -> int:
@@ -109,9 +141,7 @@ def run_study(given: argparse.Namespace) -> int:
     """Run what a store lacks of a study."""
     from condshap.studies.runner import run
 
-    study = choose(find_study(given.name), _choice(given))
-    if not study.cells:
-        raise OptionError(f"a study to run must have cells, '{given.name}' has none. Use 'table' or 'plot'.")
+    study = _chosen(find_study(given.name), given)
     if given.jobs == 0:
         raise OptionError("--jobs must be at least 1, or -1 for one per core, got 0.")
     failures = run(
@@ -123,3 +153,23 @@ def run_study(given: argparse.Namespace) -> int:
         print(f"FAILED {where}\n{failure.reason}", file=sys.stderr)  # noqa: T201
     print(f"{len(study.cells)} cells of '{study.name}' are in {_store(given)}; {len(failures)} failures.")  # noqa: T201
     return 1 if failures else 0
+
+
+def make_table(given: argparse.Namespace) -> int:
+    """Print or write the tables of a study."""
+    from condshap.studies.summary import read_results
+    from condshap.studies.tables import study_csv, study_page
+    from condshap.studies.times import TIMES, times_page
+
+    entry = find_study(given.name)
+    command = f"condshap study {shlex.join(given.words)}"
+    if given.name == TIMES:
+        here = [path for name in STUDIES if (path := Path(f"{name}.jsonl")).is_file()]
+        page = times_page(given.store or here, command, as_csv=given.csv, version=given.of_version)
+        return _deliver(page, given.write)
+    study, stores = _chosen(entry, given), given.store or [_store(given)]
+    results = read_results(study, stores, given.of_version)
+    if given.repetitions is not None or given.first is not None:
+        results = results.only(study.repetitions)
+    text = study_csv(entry, results) if given.csv else study_page(entry, results, command, _notes(stores))
+    return _deliver(text, given.write)
