@@ -31,6 +31,7 @@ SEE_EVERYTHING = {
     "explainer",
     "saving",
     "cli",
+    "study_cli",
     "demo",
     "datasets",
     "testing",

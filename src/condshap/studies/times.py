@@ -90,4 +90,4 @@ def _table(table: pd.DataFrame) -> str:
 
 def _entry(line: dict[Any, Any]) -> str:
     ours = f"{line['cpu_fit']:.1f} + {line['cpu_explain']:.1f}"
-    return ours if np.isnan(line["ratio"]) else f"{ours} / {line['paper_seconds']:.0f} = {line['ratio']:.3f}"
+    return ours if np.isnan(line["ratio"]) else f"{ours} / {line['paper_seconds']:.0f} = {line['ratio']:.2g}"
