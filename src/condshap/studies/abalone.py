@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from condshap.coalitions import all_coalitions
 from condshap.datasets import Dataset, load_abalone
+from condshap.exceptions import OptionError
 from condshap.schema import Kind
 from condshap.studies.cells import FACTORS, NUMBERS, Problem, fit_forest
-from condshap.types import Floats
+from condshap.types import Floats, Indices
 
 ROWS_VARIABLE = "CONDSHAP_ABALONE"
 """Environment variable that names a CSV file of the rows, where scikit-lego is not installed."""
@@ -113,3 +115,16 @@ class AbaloneCell:
     def quick(self) -> AbaloneCell:
         """A cell of 20 rows, 50 trees and 500 training rows."""
         return AbaloneCell(n_train=500, n_rows=20, n_trees=50)
+
+
+def choose_three(distance: Floats, sexes: npt.NDArray[Any]) -> Indices:
+    """Positions (3,) of rows far below, close to and far above 0, each of another sex; `distance` and `sexes` are (R,)."""
+    below = int(distance.argmin())
+    above = int(np.where(sexes != sexes[below], distance, -np.inf).argmax())
+    allowed = (sexes != sexes[below]) & (sexes != sexes[above])
+    if not allowed.any():
+        raise OptionError(
+            f"rows to explain must hold all three sexes, got {sorted(set(sexes))} in {len(sexes)} rows. Explain more."
+        )
+    close = int(np.where(allowed, np.abs(distance), np.inf).argmin())
+    return np.array([below, close, above], dtype=np.intp)

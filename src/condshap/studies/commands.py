@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import CondShapError, OptionError
+from condshap.studies.abalone import AbaloneCell
 from condshap.studies.catalogue import STUDIES, Choice, Entry, choose, find_study
 from condshap.studies.methods import available_methods
 from condshap.studies.runner import Study
@@ -41,6 +42,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     commands.add_parser("list", help="name the studies").set_defaults(command=list_studies)
     _run_parser(commands.add_parser("run", help="run whatever a store still lacks of a study"))
     _table_parser(commands.add_parser("table", help="hold results against the paper's, as Markdown or CSV"))
+    _plot_parser(commands.add_parser("plot", help="draw the figures of a study"))
     return parser
 
 
@@ -62,6 +64,14 @@ def _table_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file and do not print")
     parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
     parser.set_defaults(command=make_table)
+
+
+def _plot_parser(parser: argparse.ArgumentParser) -> None:
+    _choice_options(parser)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the PNG files go")
+    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="results; may be repeated")
+    parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
+    parser.set_defaults(command=make_plots)
 
 
 def _choice_options(parser: argparse.ArgumentParser) -> None:
@@ -173,3 +183,49 @@ def make_table(given: argparse.Namespace) -> int:
         results = results.only(study.repetitions)
     text = study_csv(entry, results) if given.csv else study_page(entry, results, command, _notes(stores))
     return _deliver(text, given.write)
+
+
+def make_plots(given: argparse.Namespace) -> int:
+    """Draw the figures of a study: of its results, or of what they illustrate, which is then computed here."""
+    entry = find_study(given.name)
+    given.out.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made should not wait for the numbers
+    for path in _figures(entry, given):
+        print(f"Written: {path}")  # noqa: T201
+    return 0
+
+
+def _figures(entry: Entry, given: argparse.Namespace) -> Iterator[Path]:
+    from condshap.studies.figures.style import save
+
+    if given.name == "abalone":
+        yield from _abalone_figures(given)
+    elif given.name == "mixture":
+        from condshap.studies.figures.mixture import abalone_mixture, draw_mixture
+
+        few = {"n_train": 500, "epochs": 30} if given.quick else {}
+        yield save(draw_mixture(*abalone_mixture(**few)), given.out, "mixture")
+    else:
+        from condshap.studies.figures.criteria import draw_criterion
+        from condshap.studies.figures.sample_counts import draw_counts
+        from condshap.studies.summary import read_results
+
+        results = read_results(_chosen(entry, given), given.store or [_store(given)], given.of_version)
+        if given.name == "monte-carlo-samples":
+            yield save(draw_counts(results), given.out, given.name)
+        else:
+            for criterion in entry.criteria:
+                yield save(draw_criterion(results, criterion), given.out, f"{given.name}-{criterion}")
+
+
+def _abalone_figures(given: argparse.Namespace) -> Iterator[Path]:
+    from condshap.studies.figures.bars import draw_bars
+    from condshap.studies.figures.densities import draw_densities
+    from condshap.studies.figures.samples import draw_samples
+    from condshap.studies.figures.scene import METHODS, make_scene
+    from condshap.studies.figures.style import save
+
+    cell = AbaloneCell().quick() if given.quick else AbaloneCell()
+    scene = make_scene(cell, given.methods or METHODS)
+    yield save(draw_samples(scene), given.out, "abalone-samples")
+    yield save(draw_bars(scene), given.out, "abalone-shapley-values")
+    yield save(draw_densities(scene), given.out, "abalone-responses")
