@@ -17,7 +17,7 @@ _WIDTH = 0.8
 def draw_bars(scene: Scene) -> Figure:
     """A panel per observation: bars of every feature by method, with standard errors."""
     explanations = scene.explanations
-    figure, axes = new_figure(11, 4.2, 1, len(LETTERS), sharex=False)
+    figure, axes = new_figure(11, 4.6, 1, len(LETTERS))
     features = next(iter(explanations.values())).feature_names
     thickness = _WIDTH / len(explanations)
     for row, (axis, letter) in enumerate(zip(axes[0], LETTERS, strict=True)):
@@ -33,5 +33,5 @@ def draw_bars(scene: Scene) -> Figure:
         prediction = next(iter(explanations.values())).predictions[row]
         axis.set_title(f"{letter}: predicted {prediction:.2f} rings")
         axis.set_xlabel("Shapley value")
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
     return figure

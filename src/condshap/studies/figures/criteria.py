@@ -32,6 +32,7 @@ def draw_criterion(results: Results, criterion: str) -> Figure:
         axis.set_ylabel(NAMES[criterion])
     for axis in axes.flat[len(groups) :]:
         axis.set_axis_off()
+    axes[0, 0].scatter([], [], marker="x", s=20, color="black", label="the paper's figures")
     axes[0, 0].legend(frameon=False, fontsize=7)
     return figure
 

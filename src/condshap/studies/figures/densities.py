@@ -11,13 +11,14 @@ from condshap.studies.figures.style import COLOURS, new_figure
 from condshap.types import Floats
 
 _POINTS = 300
+_MARGIN = 3.0  # rings
 
 
 def draw_densities(scene: Scene) -> Figure:
     """A panel per value of ShellWeight: where the forest's predictions fall, and v(S) as a vertical line."""
     figure, axes = new_figure(11, 3.2, 1, len(AT), sharex=True)
     every = np.concatenate([drawn.responses for drawn in scene.drawn.values()])
-    rings = np.linspace(every.min() - 1, every.max() + 1, _POINTS)
+    rings = np.linspace(every.min() - _MARGIN, every.max() + _MARGIN, _POINTS)
     for axis, value in zip(axes[0], AT, strict=True):
         for name, at in scene.drawn:
             if at == value:
