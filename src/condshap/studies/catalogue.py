@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from condshap.approaches import find_approach
 from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.studies.abalone import AbaloneCell
 from condshap.studies.cells import BurrCell, CategoricalCell, Cell, MixedCell
@@ -105,7 +104,7 @@ def choose(entry: Entry, choice: Choice) -> Study:
 def check_methods(study: Study) -> None:
     """Refuse methods that are unknown, or that do not support the features of a cell."""
     for name in study.methods:
-        supported = find_approach(find_method(name).approach).supports
+        supported = find_method(name).approach_class.supports
         for cell in study.cells:
             unfit = sorted(kind.value for kind in cell.kinds - supported)
             if unfit:

@@ -6,6 +6,7 @@ Exit codes: 0 when all went well, 1 with a clear message on stderr, 2 when the c
 from __future__ import annotations
 
 import argparse
+import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -100,13 +101,17 @@ def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
 def _methods(text: str) -> tuple[str, ...]:
     """Names of methods separated by commas, which options of a method may hold, too.
 
-    >>> _methods("gaussian,vaeac:width=64,latent=16,ctree")
-    ('gaussian', 'vaeac:width=64,latent=16', 'ctree')
+    >>> _methods("gaussian,vaeac:width=64,size_probabilities=(0.5,0.5),my.own.Approach")
+    ('gaussian', 'vaeac:width=64,size_probabilities=(0.5,0.5)', 'my.own.Approach')
     """
     names: list[str] = []
     for part in text.split(","):
-        is_option = names and ":" in names[-1] and part.partition(":")[0].strip() not in available_methods()
-        names = [*names[:-1], f"{names[-1]},{part}"] if is_option else [*names, part.strip()]
+        head = part.partition(":")[0].strip()
+        is_method = head in available_methods() or re.fullmatch(r"[A-Za-z_]\w*(\.\w+)+", head)
+        if names and ":" in names[-1] and not is_method:
+            names[-1] += f",{part}"
+        else:
+            names.append(part.strip())
     return tuple(names)
 
 
