@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.figure import Figure
 
 from condshap.studies.abalone import load_rows
@@ -49,6 +48,8 @@ def learn_mixture(X: pd.DataFrame, n_components: int, *, seed: int = 0, epochs: 
 
 def components(network: VAEAC, X: pd.DataFrame, n_components: int, *, seed: int = 0) -> Mixture:
     """Means and deviations, in units of the rows, of the normals that latent draws of the first member give."""
+    import torch
+
     networks, schema = network.networks_, network.schema_
     ensemble, columns = networks._ensemble([0]), networks.fitted_.columns
     rows = columns.encode(schema.encode(X.head(1)), ensemble.device)
