@@ -65,12 +65,12 @@ class Case:
 
 
 CASES = (
-    Case("vaeac", bar=15),
+    Case("vaeac", bar=15, on_cpu=False),
     Case("vaeac", n_samples=250, bar=15, on_cpu=False),
     Case("vaeac", 100, 10_000, 1000, bar=120, on_cpu=False),
     Case("gaussian"),
-    Case("copula"),
-    Case("ctree"),
+    Case("copula", on_cpu=False),
+    Case("ctree", on_cpu=False),
     Case("gaussian", n_samples=250, on_cpu=False),
     Case("gaussian", n_samples=250, model="function"),
     Case("gaussian", 100, 10_000, 1000, on_cpu=False),

@@ -39,6 +39,11 @@ def origins(store: Path, found: Mapping[Key, Result]) -> list[tuple[str, int]]:
     return Counter(known.get(key) or _unnoted(result) for key, result in found.items()).most_common()
 
 
+def machine_of_result(store: Path, result: Result) -> str:
+    """Machine on which a result of a store was made, as far as it is known."""
+    return _read(store).get(result.key) or _unnoted(result)
+
+
 def _machine_of(result: Result) -> str:
     return machine(gpu=result.device != "cpu" or result.forest == "cuda")
 

@@ -16,6 +16,8 @@ from condshap.studies.missingness import InformativeCell
 from condshap.studies.published import published
 from condshap.studies.runner import TRUTH, Study
 from condshap.studies.store import Key, Result, Store
+from condshap.studies.summary import ratio_of_means
+from condshap.studies.tables import markdown
 
 NOTE = """Means ± standard errors over R repetitions; ratios are of means, with paired standard errors by the delta method.
 The truth's error is its sampling error on the scale of EC1, where it adds in quadrature. S = 1000 coalitions are drawn from
@@ -69,13 +71,6 @@ class Judged:
         return self.ratio < limit if self.bar.strict else self.ratio <= limit
 
 
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Table as Markdown."""
-    rows = [f"| {' | '.join(parts)} |" for parts in (heads, *lines)]
-    rows.insert(1, f"|{' --- |' * len(heads)}")
-    return "\n".join(rows)
-
-
 def short_name(cell: Cell, *, with_rho: bool = True) -> str:
     """Cell as tables call it.
 
@@ -91,14 +86,6 @@ def short_name(cell: Cell, *, with_rho: bool = True) -> str:
     if isinstance(cell, CategoricalCell):
         return f"M={cell.n_features}, L={cell.n_levels}{rho}"
     return f"M=3, N={cell.n_train}" if isinstance(cell, InformativeCell) else cell.key
-
-
-def ratio_of_means(values: np.ndarray, others: np.ndarray) -> tuple[float, float]:
-    """Ratio of two means over the same repetitions and its standard error by the delta method."""
-    ratio = values.mean() / others.mean()
-    if len(values) < 2:
-        return float(ratio), np.nan
-    return float(ratio), float((values - ratio * others).std(ddof=1) / np.sqrt(len(values)) / others.mean())
 
 
 def mean_text(values: np.ndarray) -> str:

@@ -25,6 +25,7 @@ from condshap.approaches import available_approaches, find_approach
 from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError, listing
 from condshap.explanation import Explanation
 from condshap.stored_values import HARMLESS_TYPES
+from condshap.study_cli import mount
 from condshap.types import Model
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+mount(app)
 
 _PICKLES = {".pkl", ".pickle", ".joblib"}
 _PARQUET = {".parquet", ".pq"}

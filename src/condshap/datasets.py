@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from condshap.exceptions import CondShapError, MissingPackageError
+from condshap.exceptions import CondShapError, MissingPackageError, listing
 from condshap.types import Indices
 
 _ABALONE_COLUMNS = {
@@ -70,10 +71,14 @@ class Dataset:
         return self.y.iloc[self.test]
 
 
-def load_abalone() -> Dataset:
+def load_abalone(path: str | Path | None = None) -> Dataset:
     """Abalone: the rings of 4177 snails by seven measurements and their sex (F, I for infant, M).
 
     The split is the one of the paper's authors: 100 test rows, in their order, and 4077 training rows.
+
+    Parameters
+    ----------
+    path : CSV file with scikit-lego's rows and column names, where that package is not installed
 
     Notes
     -----
@@ -87,17 +92,29 @@ def load_abalone() -> Dataset:
     >>> abalone.X["Sex"].cat.categories.tolist()
     ['F', 'I', 'M']
     """
-    frame: pd.DataFrame = _import_extra("sklego.datasets", "scikit-lego").load_abalone(as_frame=True)
-    if len(frame) != _ABALONE_ROWS:
+    frame = _abalone_rows(path)
+    absent = sorted({*_ABALONE_COLUMNS, "rings"} - set(frame.columns))
+    if len(frame) != _ABALONE_ROWS or absent:
         # the test rows are positions: in another table they would be other snails
         raise CondShapError(
-            f"Abalone must have {_ABALONE_ROWS} rows in the order of the UCI repository, got {len(frame)} from "
-            "scikit-lego. Install the version in constraints.txt."
+            f"Abalone must have {_ABALONE_ROWS} rows in the order of the UCI repository and the columns of scikit-lego, "
+            f"got {len(frame)} rows from {path or 'scikit-lego'} and lack columns {listing(absent)}. Install the version "
+            "in constraints.txt."
         )
     X = frame[list(_ABALONE_COLUMNS)].rename(columns=_ABALONE_COLUMNS)
     X["Sex"] = pd.Categorical(X["Sex"], categories=["F", "I", "M"])
     test = _abalone_test_rows()
     return Dataset(X, frame["rings"].rename("Rings"), _others(test, len(X)), test)
+
+
+def _abalone_rows(path: str | Path | None) -> pd.DataFrame:
+    if path is None:
+        frame: pd.DataFrame = _import_extra("sklego.datasets", "scikit-lego").load_abalone(as_frame=True)
+        return frame
+    try:
+        return pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise CondShapError(f"Abalone's rows must be a CSV file that can be read, got '{path}': {error}.") from None
 
 
 def load_penguins() -> Dataset:

@@ -26,6 +26,7 @@ from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.one_call import explain
 from condshap.schema import FeatureSchema
+from condshap.studies.abalone import choose_three
 from condshap.types import Indices
 
 PAPER_MSEV = {"independence": 3.57, "ctree": 1.27, "vaeac": 1.18}
@@ -147,16 +148,7 @@ def msev_table(explanations: Sequence[Explanation]) -> pd.DataFrame:
 
 def choose_rows(explanation: Explanation, sexes: np.ndarray[Any, Any]) -> Indices:
     """Positions (3,) of rows predicted far below, close to and far above the base value, each of another sex."""
-    distance = explanation.predictions - explanation.base_values
-    below = int(distance.argmin())
-    above = int(np.where(sexes != sexes[below], distance, -np.inf).argmax())
-    allowed = (sexes != sexes[below]) & (sexes != sexes[above])
-    if not allowed.any():
-        raise OptionError(
-            f"rows to explain must hold all three sexes, got {sorted(set(sexes))} in {len(sexes)} rows. Explain more."
-        )
-    close = int(np.where(allowed, np.abs(distance), np.inf).argmin())
-    return np.array([below, close, above], dtype=np.intp)
+    return choose_three(explanation.predictions - explanation.base_values, sexes)
 
 
 def three_rows_table(explanations: Sequence[Explanation], chosen: Indices) -> pd.DataFrame:

@@ -34,6 +34,7 @@ SEE_EVERYTHING = {
     "one_call",
     "saving",
     "cli",
+    "study_cli",
     "demo",
     "datasets",
     "testing",
@@ -161,7 +162,12 @@ def test_modules_do_not_import_each_other_in_circles():
 @pytest.mark.parametrize("module", MODULES)
 def test_only_the_adapter_and_the_lazy_export_know_the_network(module):
     knows = any(part_of(other) == "vaeac" for other in own_imports(module))
-    assert not knows or part_of(module) == "vaeac" or module in {"approaches/vaeac", "__init__"}
+    allowed = {
+        "approaches/vaeac",
+        "__init__",
+        "studies/figures/mixture",
+    }  # the last one draws the network's own insides
+    assert not knows or part_of(module) == "vaeac" or module in allowed
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if part_of(m) in {"numerics", "vaeac"}])

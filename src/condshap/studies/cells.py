@@ -6,16 +6,22 @@ smaller training set are the head of a larger one's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from condshap.coalitions import CoalitionPlan, all_coalitions
+from condshap.schema import Kind
 from condshap.seeding import derive_seed, generator
-from condshap.studies.designs import burr_design, categorical_design, likely_cells, mixed_design
+from condshap.studies.designs import MIXED_SETUPS, burr_design, categorical_design, likely_cells, mixed_design
 from condshap.types import Floats, Masks, Model, Table
+
+NUMBERS = frozenset({Kind.CONTINUOUS})
+FACTORS = frozenset({Kind.CATEGORICAL})
 
 
 class KnowsTruth(Protocol):
@@ -34,7 +40,7 @@ class Problem:
 
     Attributes
     ----------
-    design : where the rows come from
+    design : where the rows come from, None where nobody knows the truth
     X_train, X : training rows, and R rows to explain
     row_weights : (R,) weights of the explained rows in all criteria, None for equal ones
     model : what is explained; truth and explanations both call it
@@ -42,7 +48,7 @@ class Problem:
     plan : coalitions of the truth and of every method
     """
 
-    design: KnowsTruth
+    design: KnowsTruth | None
     X_train: pd.DataFrame
     X: pd.DataFrame
     row_weights: Floats | None
@@ -60,8 +66,18 @@ class Cell(Protocol):
         ...
 
     @property
-    def truth_key(self) -> str:
-        """Name of its truth; cells that differ in nothing that matters to the truth share one."""
+    def truth_key(self) -> str | None:
+        """Name of its truth; cells that differ in nothing that matters to the truth share one. None: there is no truth."""
+        ...
+
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """What tells it from the other cells of its study: M, L, N and rho, as far as they apply."""
+        ...
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Kinds of its features, which a method must support."""
         ...
 
     def make_problem(self, repetition: int) -> Problem:
@@ -109,6 +125,16 @@ class BurrCell:
     def truth_key(self) -> str:
         """Name of the truth, which knows nothing of missing training entries."""
         return replace(self, missing=0.0).key
+
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """M and N."""
+        return {"M": self.n_features, "N": self.n_train}
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Numbers only."""
+        return NUMBERS
 
     def make_problem(self, repetition: int) -> Problem:
         """Draw a design, rows and responses, and fit the forest that is nearest to R's ranger."""
@@ -160,6 +186,18 @@ class MixedCell:
         """Name of the truth."""
         return self.key
 
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """M, L, N and rho."""
+        setup = MIXED_SETUPS[self.setup]
+        size = {"M": setup.n_continuous + setup.n_categorical, "L": len(setup.cutoffs) + 1}
+        return {**size, "N": self.n_train, "rho": self.rho}
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Numbers and factors."""
+        return NUMBERS | FACTORS
+
     def make_problem(self, repetition: int) -> Problem:
         """Draw rows and responses, and fit the linear model."""
         design = mixed_design(self.setup, self.rho, seed=repetition)
@@ -208,6 +246,16 @@ class CategoricalCell:
         """Name of the truth."""
         return self.key
 
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """M, L, N and rho."""
+        return {"M": self.n_features, "L": self.n_levels, "N": self.n_train, "rho": self.rho}
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Factors only."""
+        return FACTORS
+
     def make_problem(self, repetition: int) -> Problem:
         """Draw coefficients, rows and responses, and fit the linear model."""
         design = categorical_design(self.n_features, self.n_levels, self.rho, seed=repetition)
@@ -222,8 +270,8 @@ class CategoricalCell:
         return replace(self, n_rows=30, n_train=_fewer(self.n_train))
 
 
-def fit_forest(X: pd.DataFrame, y: Floats, n_trees: int, *, seed: int) -> Model:
-    """Fit the forest that is nearest to ranger's default."""
+def fit_forest(X: Any, y: Floats, n_trees: int, *, seed: int) -> Any:
+    """Fit the forest that is nearest to ranger's default, to rows (N, M) and responses (N,)."""
     from sklearn.ensemble import RandomForestRegressor
 
     forest = RandomForestRegressor(n_trees, max_features="sqrt", min_samples_split=6, random_state=seed, n_jobs=1)
@@ -237,11 +285,14 @@ def speed_up(problem: Problem, forest: str) -> Problem:
     ----------
     forest : "cpu" or "cuda" for where, "sklearn" to leave it as it is; models that are no forests stay as they are
     """
-    if forest == "sklearn" or not hasattr(problem.model, "estimators_"):
+    model = problem.model
+    is_wrapped = hasattr(model, "with_forest")
+    if forest == "sklearn" or not (is_wrapped or hasattr(model, "estimators_")):
         return problem
     from condshap.trees import FastTrees
 
-    return replace(problem, model=FastTrees(problem.model, device=forest))
+    faster = partial(FastTrees, device=forest)
+    return replace(problem, model=model.with_forest(faster) if is_wrapped else faster(model))
 
 
 def remove_entries(X: pd.DataFrame, share: float, *, seed: int) -> pd.DataFrame:

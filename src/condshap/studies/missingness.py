@@ -6,6 +6,7 @@ also to one who knows x1. The model to explain is x1 + x2, so it does not mind a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +14,9 @@ import pandas as pd
 from scipy.special import ndtr
 
 from condshap.coalitions import all_coalitions
+from condshap.schema import Kind
 from condshap.seeding import derive_seed, generator
-from condshap.studies.cells import Problem
+from condshap.studies.cells import NUMBERS, Problem
 from condshap.types import Floats, Masks, Model, Table
 
 _STAGE = "informative missingness"
@@ -127,6 +129,16 @@ class InformativeCell:
     def truth_key(self) -> str:
         """Name of the truth."""
         return self.key
+
+    @property
+    def setting(self) -> Mapping[str, float]:
+        """M, N and rho."""
+        return {"M": 3, "N": self.n_train, "rho": self.gaps.rho}
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        """Numbers only."""
+        return NUMBERS
 
     def make_problem(self, repetition: int) -> Problem:
         """Draw training rows, and rows with a gap in x3."""

@@ -12,11 +12,12 @@ import numpy as np
 
 import condshap
 from condshap.evaluation import ec1, ec2, ec3
-from condshap.exceptions import OptionError, StorageError
+from condshap.exceptions import OptionError, StorageError, listing
 from condshap.explainer import Explainer
 from condshap.numerics.threads import single_threaded_blas
 from condshap.seeding import derive_seed
 from condshap.studies.cells import Cell, Problem, speed_up
+from condshap.studies.machines import machine, today
 from condshap.studies.methods import Method, find_method
 from condshap.studies.store import Key, Result, Store
 from condshap.studies.truths import Truth, find_truth
@@ -93,6 +94,11 @@ def run(
     Returns
     -------
     What failed; all else is in the store.
+
+    Notes
+    -----
+    A store that holds results of the same study by another version of condshap is refused: they would not be mixed, but
+    whoever reads the file later might.
     """
     from joblib import Parallel, delayed, parallel_config
     from tqdm.auto import tqdm
@@ -100,6 +106,7 @@ def run(
     for method in study.methods:
         find_method(method)
     prepare_store(store)
+    check_version(study, store)
     tasks = missing_tasks(study, store, again)
     failures: list[Failure] = []
     with parallel_config(backend="loky", inner_max_num_threads=1):
@@ -121,13 +128,23 @@ def prepare_store(path: Path) -> None:
         raise StorageError(f"results must be written to {path}, but that failed: {error}.") from error
 
 
+def check_version(study: Study, store: Path) -> None:
+    """Refuse a store that holds results of this study by another version."""
+    others = Store(store).other_versions(study.name, condshap.__version__)
+    if others:
+        raise StorageError(
+            f"results of study '{study.name}' in {store} must all be of one version, this is condshap "
+            f"{condshap.__version__}, the file has results of {listing(others)}. Choose another file, or use that version."
+        )
+
+
 def missing_tasks(study: Study, store: Path, again: Iterable[str] = ()) -> list[Task]:
     """Repetitions that lack a method, or whose methods are wanted again; the truth counts as a method."""
     done = {key for key in Store(store).read() if key.method not in set(again)}
     tasks = []
     for repetition in study.repetitions:
         for cell in study.cells:
-            names = (TRUTH, *study.methods)
+            names = study.methods if cell.truth_key is None else (TRUTH, *study.methods)
             lacking = tuple(name for name in names if study.key(cell, name, repetition) not in done)
             tasks += [Task(study, cell, repetition, lacking)] if lacking else []
     return tasks
@@ -139,13 +156,14 @@ def run_task(task: Task, store: Path, device: str = "cpu", forest: str = "cpu") 
     with single_threaded_blas():
         try:
             problem = speed_up(task.cell.make_problem(task.repetition), forest)
-            truth = find_truth(task.cell, task.repetition, problem, store.with_suffix(".truth"))
+            has_truth = problem.design is not None
+            truth = find_truth(task.cell, task.repetition, problem, store.with_suffix(".truth")) if has_truth else None
         except Exception:
             return [Failure(task.cell.key, TRUTH, task.repetition, traceback.format_exc())]
         for name in task.methods:
             try:
                 found = _measure(task, name, problem, truth, device)
-                Store(store).append(replace(found, forest=forest))
+                Store(store).append(replace(found, forest=forest, machine=machine(device, forest), date=today()))
             except StorageError:
                 raise
             except Exception:  # one method must not cost the others their night
@@ -153,9 +171,10 @@ def run_task(task: Task, store: Path, device: str = "cpu", forest: str = "cpu") 
     return failures
 
 
-def _measure(task: Task, name: str, problem: Problem, truth: Truth, device: str) -> Result:
+def _measure(task: Task, name: str, problem: Problem, truth: Truth | None, device: str) -> Result:
     key = task.study.key(task.cell, name, task.repetition)
     if name == TRUTH:
+        assert truth is not None
         return measure_truth(key, problem, truth)
     seed = derive_seed(task.study.seed, f"repetition {task.repetition}") % 2**31
     return measure_method(key, find_method(name), problem, truth, seed=seed, device=device)
@@ -169,9 +188,9 @@ def measure_truth(key: Key, problem: Problem, truth: Truth) -> Result:
 
 
 def measure_method(
-    key: Key, method: Method, problem: Problem, truth: Truth, *, seed: int, device: str = "cpu"
+    key: Key, method: Method, problem: Problem, truth: Truth | None, *, seed: int, device: str = "cpu"
 ) -> Result:
-    """Fit and explain with a method, and hold the explanation against the truth.
+    """Fit and explain with a method, and hold the explanation against the truth, if there is one.
 
     EC2 and EC3 are less the sampling variance, of the method and of the truth, so that few samples are not punished.
     """
@@ -182,6 +201,7 @@ def measure_method(
         coalitions=problem.plan,
         base_value=problem.base_value,
         seed=seed,
+        device=device,  # forests are where `speed_up` has put them
         progress=False,
     )
     cpu, wall = [time.process_time()], time.perf_counter()
@@ -193,13 +213,16 @@ def measure_method(
     table, inside, weights = found.value_table, problem.plan.interior, problem.row_weights
     if not np.array_equal(table.coalitions, problem.plan.masks):
         raise OptionError("a method must keep to the coalitions of the problem, got others.")
-    errors = np.hypot(truth.std_errors, table.std_errors)[inside]
-    second = ec2(truth.v[inside], table.values[inside], std_errors=errors, weights=weights)
+    first = second = np.nan
+    if truth is not None:
+        errors = np.hypot(truth.std_errors, table.std_errors)[inside]
+        first = float(ec1(truth.phi, found.values, weights=weights))
+        second = float(ec2(truth.v[inside], table.values[inside], std_errors=errors, weights=weights))
     third = ec3(found.predictions, table.values[inside], std_errors=table.std_errors[inside], weights=weights)
     return Result(
         key,
-        ec1=float(ec1(truth.phi, found.values, weights=weights)),
-        ec2=float(second),
+        ec1=first,
+        ec2=second,
         ec3=float(third),
         cpu_fit=cpu[1] - cpu[0],
         cpu_explain=cpu[2] - cpu[1],

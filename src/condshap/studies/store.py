@@ -7,6 +7,7 @@ which readers skip and the next run cuts off.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -36,11 +37,13 @@ class Result:
     Attributes
     ----------
     key : which one it is
-    ec1, ec2, ec3 : criteria; EC2 and EC3 are freed of sampling variance. Of the truth itself EC1 is its sampling error
+    ec1, ec2, ec3 : criteria; EC2 and EC3 are freed of sampling variance. Of the truth itself EC1 is its sampling error.
+        NaN, null in the file, for EC1 and EC2 where nobody knows the truth
     cpu_fit, cpu_explain, wall : seconds
     n_evaluations : model rows
     device : where networks lived
     forest : what evaluated forests, see `condshap.studies.runner.run`
+    machine, date : where and when it was found, as text; empty if that was not noted
     """
 
     key: Key
@@ -53,6 +56,8 @@ class Result:
     n_evaluations: int
     device: str = "cpu"
     forest: str = "cpu"
+    machine: str = ""
+    date: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +69,8 @@ class Store:
     def append(self, result: Result) -> None:
         """Write a result in one piece."""
         line = {"format": FORMAT, **asdict(result.key)}
-        line |= {field.name: getattr(result, field.name) for field in fields(result) if field.name != "key"}
-        data = (json.dumps(line) + "\n").encode()
+        line |= {field.name: _as_json(getattr(result, field.name)) for field in fields(result) if field.name != "key"}
+        data = (json.dumps(line, allow_nan=False) + "\n").encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open(
@@ -94,6 +99,10 @@ class Store:
         if _is_torn(data[whole:].decode(errors="replace")) and whole < len(data):
             os.truncate(self.path, whole)
 
+    def other_versions(self, study: str, version: str) -> list[str]:
+        """Versions of condshap, other than `version`, that wrote results of a study into this file."""
+        return sorted({key.version for key in self.read() if key.study == study} - {version})
+
     def read(self) -> dict[Key, Result]:
         """All results; of several with the same key the last one counts."""
         if not self.path.exists():
@@ -108,12 +117,17 @@ class Store:
             if parts.pop("format") != FORMAT:
                 raise StorageError(f"results in {self.path} must have format {FORMAT}, line {number} has another one.")
             key = Key(**{field.name: parts.pop(field.name) for field in fields(Key)})
-            return Result(key, **parts)
+            values: dict[str, Any] = {name: math.nan if part is None else part for name, part in parts.items()}
+            return Result(key, **values)
         except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
             raise StorageError(
                 f"lines of {self.path} must be results of a study, line {number} is not: {error!r}. Remove that line, or "
                 "choose another file."
             ) from error
+
+
+def _as_json(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _is_torn(line: str) -> bool:

@@ -45,6 +45,7 @@ class Truth:
 
 def find_truth(cell: Cell, repetition: int, problem: Problem, folder: Path) -> Truth:
     """Truth of a repetition, from its file if that was computed before for the same problem."""
+    assert cell.truth_key is not None
     path = folder / cell.truth_key.replace(" ", "_").replace("/", "-") / f"{repetition}.npz"
     found = _read(path, problem)
     if found is not None:
@@ -61,6 +62,7 @@ def find_truth(cell: Cell, repetition: int, problem: Problem, folder: Path) -> T
 def compute_truth(problem: Problem) -> Truth:
     """Find the truth: by exact conditional draws for a forest, by quadrature or a closed form otherwise."""
     cpu, wall = time.process_time(), time.perf_counter()
+    assert problem.design is not None
     if isinstance(problem.design, Burr):
         v, std_errors = _sampled_values(problem, problem.design)
     else:

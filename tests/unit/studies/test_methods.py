@@ -40,3 +40,16 @@ def test_the_device_reaches_networks_only():
 def test_what_is_no_method_is_refused(name):
     with pytest.raises(OptionError, match="must be"):
         find_method(name)
+
+
+def test_an_approach_of_ones_own_is_named_by_its_import_path():
+    method = find_method("condshap.approaches.ctree.Ctree:minsplit=30,n_samples=8")
+    assert method.make_approach("cuda").minsplit == 30
+    assert method.n_samples == 8
+    assert method.name == "condshap.approaches.ctree.Ctree:minsplit=30,n_samples=8"
+
+
+@pytest.mark.parametrize("name", ["nothing.here.Class", "condshap.approaches.ctree.Nothing", "pathlib.Path", ".x"])
+def test_an_import_path_that_leads_to_no_approach_is_refused(name):
+    with pytest.raises(OptionError, match="approach's class must"):
+        find_method(name)

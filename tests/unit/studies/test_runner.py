@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 
 from condshap.exceptions import OptionError, StorageError
+from condshap.studies.catalogue import Entry
 from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell
 from condshap.studies.missingness import InformativeCell
 from condshap.studies.runner import TRUTH, Study, missing_tasks, run
 from condshap.studies.store import Store
+from condshap.studies.summary import read_results
+from condshap.studies.tables import study_page
 
 CELL = CategoricalCell(3, 4, 0.5, 200, n_rows=5)
 STUDY = Study("test", (CELL, replace(CELL, rho=0.9)), ("independence", "categorical"), tuple(range(3)))
@@ -94,6 +97,15 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_table_of_an_undisturbed
     assert run(LONG, 1, tmp_path / "undisturbed.jsonl") == ()
     assert criteria(path) == criteria(tmp_path / "undisturbed.jsonl")
     assert survived.items() <= criteria(path).items()
+    assert table(path) == table(tmp_path / "undisturbed.jsonl")
+
+
+def table(path):
+    """The page of a store, without seconds, which no two runs share."""
+    entry = Entry(LONG, "a study", criteria=("ec1", "ec2", "ec3"))
+    page = study_page(entry, read_results(LONG, [path]), "command")
+    assert "| 3 | 4 | 200 | 0.9 | 20 |" in page
+    return page
 
 
 def test_a_method_that_fails_is_reported_and_costs_the_others_nothing(tmp_path):
