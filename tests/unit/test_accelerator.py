@@ -74,6 +74,14 @@ def test_neither_blocks_nor_other_rows_change_a_bit(on_cpu, monkeypatch, approac
     np.testing.assert_array_equal(alone.value_table.values[:, 0], whole.value_table.values[:, 4])
 
 
+def test_rows_wait_for_the_model_in_a_buffer_of_their_own(on_cpu, monkeypatch):
+    explainer = cs.Explainer(smooth, approach="gaussian", progress=False).fit(X)
+    monkeypatch.setattr(engine, "rows_at_once", lambda n_features, device: 100)  # many blocks, the next drawn before
+    there = explainer.explain(X[:7])
+    explainer.device = "cpu"
+    np.testing.assert_allclose(there.values, explainer.explain(X[:7]).values, rtol=0, atol=1e-9)
+
+
 def test_trees_and_modules_stay_on_the_device_and_all_else_goes_through_the_host(on_cpu):
     def way(model, table=X, **options):
         explainer = cs.Explainer(model, approach="gaussian", progress=False, **options).fit(table)

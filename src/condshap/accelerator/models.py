@@ -99,14 +99,14 @@ class HostModel:
 
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
-        self.buffers: list[Tensor] = []
+        self.buffers = [torch.empty(0, dtype=torch.float64) for _ in range(2)]
 
     def begin(self, rows: Tensor) -> tuple[torch.device, Tensor, Any]:
         """Start the copy."""
-        if not rows.is_cuda:
-            return rows.device, rows.clone(), None
         there = self._buffer(rows)
         there.copy_(rows, non_blocking=True)
+        if not rows.is_cuda:
+            return rows.device, there, None
         copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
         copied.record()
         return rows.device, there, copied
@@ -120,10 +120,8 @@ class HostModel:
 
     def _buffer(self, rows: Tensor) -> Tensor:
         """Take turns with two buffers (n, M): one is being read by the model while the other is being filled."""
-        if len(self.buffers) < 2:
-            self.buffers.append(torch.empty(0, dtype=rows.dtype, pin_memory=True))
         buffer = self.buffers.pop(0)
         if buffer.numel() < rows.numel():
-            buffer = torch.empty(rows.numel(), dtype=rows.dtype, pin_memory=True)
+            buffer = torch.empty(rows.numel(), dtype=rows.dtype, pin_memory=rows.is_cuda)
         self.buffers.append(buffer)
         return buffer[: rows.numel()].view(rows.shape)
