@@ -168,3 +168,25 @@ def test_what_is_not_trusted_is_drawn_blind_with_its_share_of_the_weight(trust, 
     weights = np.full(32, 1 / 32) if found.weights is None else found.weights[0, 0]
     assert weights.sum() == pytest.approx(1.0)
     assert weights[32 - n_blind :].sum() == pytest.approx(1 - trust)
+
+
+def test_declared_supports_hold_in_explanations_and_in_stored_ones(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.lognormal(size=120), "share": rng.beta(2, 2, size=120)})
+    seen = []
+
+    def model(table):
+        seen.append(table["income"].min())
+        return np.log(table["income"]) + table["share"]  # refuses what is not positive
+
+    approach = cs.approaches.VAEAC(epochs=3, support={"income": (0.0, np.inf)}, scales=("support", "standard"))
+    explainer = cs.Explainer(model, approach=approach, progress=False, device="cpu").fit(frame)
+    values = explainer.explain(frame[:3]).values
+    lowest = min(seen)
+    assert 0 < lowest < frame["income"].min()  # below the training range, and still positive
+    explainer.save(tmp_path / "stored")
+    again = cs.load_explainer(tmp_path / "stored", model)
+    np.testing.assert_array_equal(again.explain(frame[:3]).values, values)
+    assert again.parts_[0].approach.support == {"income": (0.0, np.inf)}
+    with pytest.raises(cs.CondShapError, match="support must name continuous columns"):
+        cs.Explainer(model, approach=cs.approaches.VAEAC(epochs=2, support={"wage": (0, 1)}), progress=False).fit(frame)

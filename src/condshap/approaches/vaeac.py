@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -36,6 +36,8 @@ class VAEAC(VAEACOptions):
     device : "cpu", "cuda" or "auto", which is the accelerator where there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.trust`
+    support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
+        columns that are not named. With "support" in `scales` it also decides on logarithms and logits
     fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps
     progress : a bar over the epochs of training with VLB and IWAE, True or False; "auto" on a terminal or notebook
 
@@ -92,6 +94,7 @@ class VAEAC(VAEACOptions):
         refit: bool = False,
         device: str = "auto",
         shrink: bool = True,
+        support: Mapping[str, tuple[float, float]] | None = None,
         fill_missing: bool | str = "auto",
         progress: bool | str = "auto",
     ) -> None:
@@ -107,6 +110,7 @@ class VAEAC(VAEACOptions):
             device=device,
         )  # fmt: skip
         self.shrink = shrink
+        self.support = support
         self.fill_missing = fill_missing
         self.progress = progress
 
@@ -132,16 +136,24 @@ class VAEAC(VAEACOptions):
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
         from condshap.vaeac.model import Networks
         from condshap.vaeac.progress import training_bar
+        from condshap.vaeac.questions import as_support
         from condshap.vaeac.trust import learn_trust
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
         networks = Networks(self.config, device=self.device)
         n_levels = [len(feature.levels or ()) for feature in schema.features]
+        support = as_support(self.support or {}, schema.names, np.array(n_levels) > 0, X)
         asks_for_all = len(plan.masks) == 2 ** len(schema)
         coalitions, probabilities = (None, None) if asks_for_all else plan.mask_distribution()
         with training_bar(check_choice("progress", self.progress, ("auto", True, False))) as report:
             self.networks_ = networks.fit(
-                X, n_levels, coalitions=coalitions, probabilities=probabilities, seed=seed, progress=report
+                X,
+                n_levels,
+                coalitions=coalitions,
+                probabilities=probabilities,
+                support=support,
+                seed=seed,
+                progress=report,
             )
         self.trust_ = learn_trust(self.networks_, X, *plan.mask_distribution(), seed=seed) if self.shrink else 1.0
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
