@@ -11,7 +11,7 @@ from condshap.studies.store import Key, Result, Store
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not installed
 
-from benchmarks.adopt import adopt  # noqa: E402
+from benchmarks.adopt import adopt
 
 CELL = STUDIES["mixed-low"].study.cells[0].key
 KEY = Key("mixed", CELL, "vaeac", 3, 0, condshap.__version__)
