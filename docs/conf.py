@@ -10,7 +10,7 @@ release = version = installed_version("condshap")
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode", "numpydoc", "myst_parser"]
 html_theme = "furo"
 html_title = f"condshap {release}"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "results/data"]
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

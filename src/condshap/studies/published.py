@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -45,16 +46,19 @@ def paper_name(cell: Cell, method: str) -> str | None:
     """What the paper calls a method in a cell, None if it has no such method.
 
     Where coalitions are drawn, the default learns from their masks, which the paper calls VAEAC_C, and uniform masks are its
-    VAEAC. Where all coalitions are used there is only VAEAC.
+    VAEAC. Where all coalitions are used there is only VAEAC. The number of samples of
+    other methods is not looked at.
 
     >>> paper_name(BurrCell(25, 1000, n_coalitions=1000), "vaeac")
     'vaeac_c'
     """
+    base = re.sub(r":n_samples=\d+$", "", method)
+    shared = base if base in _SHARED else None
     if method == "truth":
         return "true"
     if getattr(cell, "n_coalitions", None) is not None:
-        return {"vaeac": "vaeac_c", "vaeac-uniform": "vaeac"}.get(method, method if method in _SHARED else None)
-    return "vaeac" if method in ("vaeac", "vaeac-paper") else method if method in _SHARED else None
+        return {"vaeac": "vaeac_c", "vaeac-uniform": "vaeac"}.get(method, shared)
+    return "vaeac" if method in ("vaeac", "vaeac-paper") else shared
 
 
 def published_for(cell: Cell, method: str, criterion: str) -> float | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 import condshap
 from condshap.evaluation import ec1, ec2, ec3
-from condshap.exceptions import OptionError, StorageError, listing
+from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
 from condshap.numerics.threads import single_threaded_blas
 from condshap.seeding import derive_seed
@@ -158,17 +158,24 @@ def run_task(task: Task, store: Path, device: str = "cpu", forest: str = "cpu") 
             problem = speed_up(task.cell.make_problem(task.repetition), forest)
             has_truth = problem.design is not None
             truth = find_truth(task.cell, task.repetition, problem, store.with_suffix(".truth")) if has_truth else None
-        except Exception:
-            return [Failure(task.cell.key, TRUTH, task.repetition, traceback.format_exc())]
+        except Exception as error:
+            return [Failure(task.cell.key, TRUTH, task.repetition, _reason(error))]
         for name in task.methods:
             try:
                 found = _measure(task, name, problem, truth, device)
                 Store(store).append(replace(found, forest=forest, machine=machine(device, forest), date=today()))
             except StorageError:
                 raise
-            except Exception:  # one method must not cost the others their night
-                failures.append(Failure(task.cell.key, name, task.repetition, traceback.format_exc()))
+            except Exception as error:  # one method must not cost the others their night
+                failures.append(Failure(task.cell.key, name, task.repetition, _reason(error)))
     return failures
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong: our own errors speak for themselves, others need their trace."""
+    if isinstance(error, CondShapError):
+        return f"{type(error).__name__}: {error}"
+    return "".join(traceback.format_exception(error))
 
 
 def _measure(task: Task, name: str, problem: Problem, truth: Truth | None, device: str) -> Result:

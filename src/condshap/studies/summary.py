@@ -116,15 +116,16 @@ def mean_and_error(values: Floats) -> tuple[float, float]:
 def summarise(results: Results, criteria: Sequence[str], reference: str | None = None) -> pd.DataFrame:
     """One line per criterion, cell and method.
 
-    Columns
+    Returns
     -------
-    cell, then the cell's setting (M, L, N, rho), method, criterion
-    repetitions : how many were run; 0 means not run
-    mean, std_error : over repetitions
-    paper, ratio, ratio_error : the paper's figure, ours over it, and the standard error of that by our repetitions alone
-    over_reference, over_reference_error, paper_over_reference : ratios to a method of the same repetitions, paired
-    is_best, is_paper_best : smallest mean in its cell, over the repetitions that all methods there have
-    cpu_fit, cpu_explain : mean seconds
+    Frame with the columns cell, M, L, N and rho as far as they apply, method, criterion, and
+
+    - repetitions : how many were run; 0 means not run
+    - mean, std_error : over repetitions
+    - paper, ratio, ratio_error : the paper's figure, ours over it, and the standard error of that by our repetitions alone
+    - over_reference, over_reference_error, paper_over_reference : ratios to a method on the same repetitions, paired
+    - is_best, is_paper_best : smallest mean in its cell, over the repetitions that all methods there have
+    - cpu_fit, cpu_explain : mean seconds
     """
     lines = []
     for criterion, cell in product(criteria, results.study.cells):

@@ -164,6 +164,16 @@ def test_the_commands_are_on_the_librarys_command_line(store):
     assert "COMMAND" in CliRunner().invoke(app, ["study", "--help"]).stdout
 
 
+def test_rows_that_are_not_there_are_a_failure_that_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("CONDSHAP_ABALONE", str(tmp_path / "none.csv"))
+    store = tmp_path / "s.jsonl"
+    assert main(["run", "abalone", "--quick", "--repetitions", "1", "--store", str(store)]) == 1
+    error = capsys.readouterr().err
+    assert "none.csv" in error
+    assert "Traceback" not in error
+    assert store.read_text() == ""
+
+
 ABSENT = ("sklego", "skops", "typer", "rich", "matplotlib", "jinja2", "safetensors", "xgboost", "lightgbm", "shap")
 
 

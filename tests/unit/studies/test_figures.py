@@ -91,7 +91,7 @@ def test_the_criteria_against_k_come_from_the_store():
     study = Study("s", (BurrCell(10, 1000),), tuple(names), ())
     cell = study.cells[0].key
     found = [
-        Result(Key("s", cell, name, r, 0, "v"), 0.1 * (i + 1) + r, 0.2, 0.3, 60.0, 60.0 * i, 1.0, 1)
+        Result(Key("s", cell, name, r, 0, "v"), 0.1 * (i + 1) + r, 0.2 + 10 * r + i * r, 0.3, 60.0, 60.0 * i, 1.0, 1)
         for i, name in enumerate(names)
         for r in (0, 1)
     ]
@@ -99,7 +99,10 @@ def test_the_criteria_against_k_come_from_the_store():
     table = count_table(results).set_index(["kind", "K", "quantity"])
     assert table.loc[("plain", 10, "ec1"), "mean"] == pytest.approx(0.6)
     assert table.loc[("nets", 100, "ec1"), "mean"] == pytest.approx(0.9)
-    assert table.loc[("nets", 100, "ec1"), "std_error"] == pytest.approx(0.5)
+    assert table.loc[("nets", 100, "ec1"), "std_error"] == pytest.approx(
+        0.0, abs=1e-12
+    )  # repetitions differ, K does not
+    assert table.loc[("nets", 100, "ec2"), "std_error"] == pytest.approx(0.75)  # centred: -5.75 and -4.25 + 10
     assert table.loc[("nets", 100, "minutes"), "mean"] == pytest.approx(4.0)
     figure = draw_counts(results)
     assert [axis.get_title() for axis in figure.axes] == ["EC1", "EC2", "EC3", "CPU minutes"]

@@ -89,6 +89,16 @@ def test_the_papers_own_method_counts_as_its_vaeac():
     assert agreements(gathered(*ours[:2], study=study), "ec1") == []  # one method of the paper cannot be ranked
 
 
+def test_the_number_of_samples_does_not_make_another_method_of_the_paper():
+    study = replace(STUDY, methods=("gaussian:n_samples=16", "vaeac:width=8", "ctree"))
+    ours = [result("gaussian:n_samples=16", 0, 0.05), result("vaeac:width=8", 0, 0.01), result("ctree", 0, 0.06)]
+    summary = summarise(gathered(*ours, study=study), ("ec1",))
+    assert line_of(summary, "gaussian:n_samples=16")["paper"] == 0.0424
+    assert np.isnan(line_of(summary, "vaeac:width=8")["paper"])
+    (one,) = agreements(gathered(*ours, study=study), "ec1")
+    assert (one.ours, one.paper) == ("gaussian", "gaussian")
+
+
 def test_where_coalitions_are_drawn_the_two_maskings_are_different_methods():
     cell = BurrCell(25, 1000, n_coalitions=1000)
     study = Study("s", (cell,), ("vaeac-uniform", "vaeac"), ())
@@ -144,7 +154,8 @@ def test_a_page_says_everything():
     assert "our best method is the paper's best in 0 of 1 cells" in page
     assert "- M = 5, N = 1000: ours gaussian, the paper's vaeac" in page
     worse = page.partition("is worse than")[2].partition("## Not run")[0]
-    assert "- M = 5, N = 1000: 0.1100 ± 0.0100 against 0.0264" in worse
+    assert "- M = 5, N = 1000: 0.1100 ± 0.0100 against 0.0264; gaussian is 1.18 of the paper's" in worse
+    assert "vaeac over gaussian 2.200, the paper's 0.623" in worse
     assert "M = 10" not in worse
     not_run = page.partition("## Not run")[2]
     assert "- M = 5, N = 1000: ctree\n- M = 10, N = 1000: gaussian, ctree\n" in not_run

@@ -2,34 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from condshap.exceptions import StorageError
+from condshap.studies.cells import Cell
 from condshap.studies.figures.style import COLOURS, new_figure
 from condshap.studies.methods import find_method
 from condshap.studies.summary import Results, mean_and_error
 from condshap.studies.tables import NAMES
+from condshap.types import Floats
 
 KINDS = {"plain": COLOURS["independence"], "nets": COLOURS["vaeac"]}
 LABELS = {"plain": "independent draws", "nets": "quasi-Monte Carlo"}
 
 
 def count_table(results: Results) -> pd.DataFrame:
-    """One line per kind of draws, K and quantity (ec1, ec2, ec3, minutes): mean and standard error over repetitions."""
+    """One line per kind of draws, K and quantity (ec1, ec2, ec3, minutes): mean and standard error.
+
+    Repetitions that all methods have are compared, and each repetition's own mean over all K is taken off before the
+    standard error: how hard a repetition is says nothing about K.
+    """
     (cell,) = results.study.cells
+    names = [name for name in results.study.methods if results.of(cell, name)]
+    common = results.common(cell, names)
     lines = []
-    for name in results.study.methods:
-        method = find_method(name)
-        kind = str(dict(method.options).get("draws", "plain" if method.is_paper else "nets"))
-        values = {criterion: results.values(cell, name, criterion) for criterion in NAMES}
-        seconds = sum(results.values(cell, name, part) for part in ("cpu_fit", "cpu_explain"))
-        values["minutes"] = np.asarray(seconds) / 60
-        for quantity, some in values.items():
-            mean, error = mean_and_error(some)
-            lines.append((kind, method.n_samples, quantity, mean, error))
+    for quantity in (*NAMES, "minutes"):
+        values = np.array([_values(results, cell, name, quantity, common) for name in names])  # (methods, R)
+        centred = values - values.mean(axis=0) if len(common) else values
+        for name, own, rest in zip(names, values, centred, strict=True):
+            method = find_method(name)
+            kind = str(dict(method.options).get("draws", "plain" if method.is_paper else "nets"))
+            lines.append((kind, method.n_samples, quantity, mean_and_error(own)[0], mean_and_error(rest)[1]))
     return pd.DataFrame(lines, columns=["kind", "K", "quantity", "mean", "std_error"]).dropna(subset="mean")
+
+
+def _values(results: Results, cell: Cell, name: str, quantity: str, repetitions: Sequence[int]) -> Floats:
+    if quantity != "minutes":
+        return results.values(cell, name, quantity, repetitions)
+    parts = [results.values(cell, name, part, repetitions) for part in ("cpu_fit", "cpu_explain")]
+    return np.asarray(sum(parts) / 60)
 
 
 def draw_counts(results: Results) -> Figure:
