@@ -7,7 +7,8 @@ forest    Burr M = 10, N = 1000, 100 rows, all 1024 coalitions, a forest of 500 
           scikit-learn's own predict takes for the very rows that we asked for
 overhead  what explain costs beyond the model's own predictions on the same rows, every approach, with few rows explained
 
-Every line is a fresh process. The truth is computed once and kept in benchmarks/results/cases.truth.
+Every line is a fresh process. Lines that are not measured stay as they were. The truth is computed once and kept in
+benchmarks/results/cases.truth.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import condshap as cs
 from benchmarks.measure import Asked, Measured, asked_of_models, best, measure, measure_stages, run_alone
 from benchmarks.others import PAPER_MINUTES, SHAPR_SECONDS
 from benchmarks.problems import compile_kernels
-from benchmarks.report import FOLDER, parser, publish, table, yes
+from benchmarks.report import FOLDER, parser, publish, read, table, yes
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.datasets import load_abalone
 from condshap.demo import fit_forest
@@ -292,6 +293,19 @@ def describe(results: dict[str, Any]) -> str:
     return "\n\n".join(text)
 
 
+def with_earlier(results: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Results, and earlier ones of lines that were not measured now, in the order in which lines are defined."""
+
+    def place(line: dict[str, Any]) -> tuple[int, int]:
+        if "case" in line:
+            return list(CASES).index(line["case"]), CASES[line["case"]].methods.index(line["method"])
+        return list(OVERHEAD).index(line["design"]), OVERHEAD[line["design"]].index(line["method"])
+
+    kinds = [kind for kind in ("cases", "overhead") if kind in results or kind in before]
+    lines = {kind: {place(line): line for line in (*before.get(kind, []), *results.get(kind, []))} for kind in kinds}
+    return {kind: [found[where] for where in sorted(found)] for kind, found in lines.items()}
+
+
 def run_line(kind: str, *arguments: str) -> dict[str, Any]:
     """One line, in this process."""
     kinds: dict[str, Callable[..., dict[str, Any]]] = {"case": run_case, "forest": run_forest, "overhead": run_overhead}
@@ -316,6 +330,7 @@ def main() -> None:
         results["overhead"] = [
             {"design": design, "method": method, **alone("overhead", design, method)} for design, method in pairs
         ]
+    results = with_earlier(results, (read("cases") or {}).get("results", {}))
     publish("cases", results, describe(results), write=options.write)
 
 

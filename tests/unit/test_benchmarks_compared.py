@@ -283,3 +283,12 @@ def test_cases_stand_beside_figures_of_others():
     assert set(cases.PAPER_MINUTES) | set(cases.SHAPR_SECONDS) <= {
         (name, method) for name, case in cases.CASES.items() for method in case.methods
     }
+
+
+def test_cases_that_are_not_measured_again_stay():
+    old = {"case": "mixed-4", "method": "ctree", "cpu": 1}
+    new = {"case": "burr-5", "method": "gaussian", "cpu": 2}
+    assert cases.with_earlier({"cases": [new]}, {"cases": [old]})["cases"] == [new, old]
+    assert cases.with_earlier({"cases": [{**old, "cpu": 3}]}, {"cases": [old]})["cases"] == [{**old, "cpu": 3}]
+    kept = {"overhead": [{"design": "burr", "method": "vaeac"}]}
+    assert cases.with_earlier({"cases": []}, kept) == {"cases": [], **kept}
