@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from condshap.accelerator.models import DeviceModel
     from condshap.numerics.device_draws import DeviceDraws
 
-_BLOCK_ROWS = 2**17
-_MANY = 256  # samples of a pair from which on blocks grow with them, up to four times: they would have few pairs else
+_BLOCK_ROWS = 2**18
+_MANY = 512  # samples of a pair from which on blocks are twice as large: they would have few pairs else
 _COPIES = 5  # a block's rows exist about this often: samples, normals or donors, the model's table and its own copies
 
 
@@ -234,7 +234,7 @@ def _run_there(
 def _limit(X: Rows, settings: Settings, k: int) -> int:
     """Samples of a block that fit the memory budget, with k samples of each pair."""
     bytes_per_row = 8 * X.shape[1] * _COPIES + 64
-    most = _BLOCK_ROWS * int(np.clip(k // _MANY, 1, 4))
+    most = _BLOCK_ROWS * (2 if k >= _MANY else 1)
     return int(np.clip(settings.memory_budget // max(1, settings.n_jobs) // bytes_per_row, 1, most))
 
 

@@ -18,7 +18,13 @@ from condshap.vaeac.options import VAEACOptions
 FACES = [cs.VAEAC, cs.approaches.VAEAC]
 OWN = {
     cs.VAEAC: {"device": "auto"},
-    cs.approaches.VAEAC: {"device": "auto", "shrink": True, "fill_missing": "auto", "progress": "auto"},
+    cs.approaches.VAEAC: {
+        "device": "auto",
+        "shrink": True,
+        "support": None,
+        "fill_missing": "auto",
+        "progress": "auto",
+    },
 }
 
 
