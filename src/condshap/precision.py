@@ -129,10 +129,10 @@ def _sample_twice(
 
 
 def _cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
-    """Samples of one coalition and some of the rows."""
+    """Copy samples of one coalition and some of the rows; views would keep all the others in memory."""
     one = slice(coalition, coalition + 1)
     arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
-    cut: dict[str, Any] = {name: array[one, rows] for name, array in arrays.items() if array is not None}
+    cut: dict[str, Any] = {name: array[one, rows].copy() for name, array in arrays.items() if array is not None}
     if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
         cut["may_repeat"] = samples.may_repeat[one]
     return replace(samples, **cut)
