@@ -67,7 +67,8 @@ CASES = {
 FOREST_CASE = "burr-10"
 SLACK, TRAINING, MOST_ROWS, MOST_CTREE = 1.15, 30.0, 2_000_000, 180.0
 OVERHEAD_ROWS, OVERHEAD_REPEATS, MOST_OVERHEAD = {"burr": 5, "mixed": 50}, 2, 0.15
-DRAWING = ("gaussian", "copula", "vaeac")  # ask for a fifth of the model rows by default, and get four times the rows
+MORE_ROWS = {"gaussian": 4, "copula": 4, "vaeac": 4, "empirical": 3}
+"""Approaches that ask for fewer model rows, or spend time on every coalition however few the rows, explain more of them."""
 REGRESSIONS = ("regression_separate", "regression_surrogate")
 OVERHEAD = {
     "burr": ("independence", "empirical", "gaussian", "copula", "ctree", "vaeac", *REGRESSIONS),
@@ -148,8 +149,7 @@ def overhead_problem(design: str, method: str) -> Problem:
     else:
         problem = make_problem("mixed-4")
         problem = replace(problem, model=fit_mixed_forest(problem))
-    many = 4 if method in DRAWING else 1
-    return replace(problem, X=problem.X.iloc[: many * OVERHEAD_ROWS[design]])
+    return replace(problem, X=problem.X.iloc[: MORE_ROWS.get(method, 1) * OVERHEAD_ROWS[design]])
 
 
 def fit_mixed_forest(problem: Problem) -> Any:
