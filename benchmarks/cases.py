@@ -17,6 +17,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ def make_problem(name: str) -> Problem:
         model = fit_forest(data, N_TREES)
         model[-1].set_params(n_jobs=1)
         plan = all_coalitions(data.X.shape[1])
-        return Problem(None, data.X_train, data.X_test, None, model, float(data.y_train.mean()), plan)  # type: ignore[arg-type]
+        return Problem(None, data.X_train, data.X_test, None, model, float(data.y_train.mean()), plan)
     problem = cell.make_problem(0)
     return replace(problem, plan=make_plan(problem.X.shape[1], None, seed=0))
 
@@ -136,7 +137,7 @@ def run_overhead(design: str, method: str) -> dict[str, Any]:
         asked.rows.clear()
         explains.append(measure(lambda: explainer.explain(problem.X)))
         rows = pd.concat(asked.rows)
-        alone.append(measure(lambda: problem.model.predict(rows)))  # noqa: B023 - called at once
+        alone.append(measure(partial(problem.model.predict, rows)))
     cpu, predict = best(explains).cpu, best(alone).cpu
     counts = {"explained": len(problem.X), "n_rows": len(rows), "calls": len(asked.rows)}
     return {"cpu": cpu, "cpu_predict": predict, **counts}

@@ -126,6 +126,17 @@ def test_rows_that_the_model_refuses_reach_the_model(on_cpu):
         explainer.explain(far)
 
 
+def test_trees_on_a_device_never_guess_where_missing_values_go(on_cpu):
+    rows = X.copy()
+    rows[:40, 1] = np.nan
+    refuses = GradientBoostingClassifier(n_estimators=4, random_state=0).fit(X, y > 0)
+    explainer = cs.Explainer(refuses, approach=VAEAC(epochs=2, fill_missing=False), base_value=0.5, progress=False)
+    explainer.fit(X)
+    begun = on_device(explainer.predictor_).begin(torch.as_tensor(rows))
+    with pytest.raises(ModelError, match="NaN"):
+        on_device(explainer.predictor_).finish(begun)
+
+
 def test_trees_that_do_not_fit_the_device_are_announced(on_cpu, monkeypatch):
     monkeypatch.setattr("condshap.trees.cuda.FEATURE_BITS", 1)
     with pytest.warns(cs.CondShapWarning, match=r"evaluated on the CPU: trees on a device must have at most"):

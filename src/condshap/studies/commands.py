@@ -27,11 +27,11 @@ def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -
     try:
         code: int = given.command(given)
     except CondShapError as error:
-        print(f"Error: {error}", file=sys.stderr)  # noqa: T201
+        print(f"Error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
         place = error.filename or "a file"
-        print(f"Error: {place} must be readable and writable, but {error.strerror or error}.", file=sys.stderr)  # noqa: T201
+        print(f"Error: {place} must be readable and writable, but {error.strerror or error}.", file=sys.stderr)
         return 1
     return code
 
@@ -135,11 +135,11 @@ def _notes(stores: Sequence[Path]) -> str:
 
 def _deliver(text: str, path: Path | None) -> int:
     if path is None:
-        print(text, end="")  # noqa: T201
+        print(text, end="")
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    print(f"Written: {path}")  # noqa: T201
+    print(f"Written: {path}")
     return 0
 
 
@@ -148,7 +148,7 @@ def list_studies(_: argparse.Namespace) -> int:
     for name, entry in STUDIES.items():
         study = entry.study
         size = f"{len(study.cells)} cells, {len(study.methods)} methods, R = {len(study.repetitions)}"
-        print(f"{name:20} {entry.about}" + (f"; {size}" if study.cells else ""))  # noqa: T201
+        print(f"{name:20} {entry.about}" + (f"; {size}" if study.cells else ""))
     return 0
 
 
@@ -165,8 +165,8 @@ def run_study(given: argparse.Namespace) -> int:
     )  # fmt: skip
     for failure in failures:
         where = f"{failure.cell} | {failure.method} | repetition {failure.repetition}"
-        print(f"FAILED {where}\n{failure.reason}", file=sys.stderr)  # noqa: T201
-    print(f"{len(study.cells)} cells of '{study.name}' are in {_store(given)}; {len(failures)} failures.")  # noqa: T201
+        print(f"FAILED {where}\n{failure.reason}", file=sys.stderr)
+    print(f"{len(study.cells)} cells of '{study.name}' are in {_store(given)}; {len(failures)} failures.")
     return 1 if failures else 0
 
 
@@ -195,7 +195,7 @@ def make_plots(given: argparse.Namespace) -> int:
     entry = find_study(given.name)
     given.out.mkdir(parents=True, exist_ok=True)  # a folder that cannot be made should not wait for the numbers
     for path in _figures(entry, given):
-        print(f"Written: {path}")  # noqa: T201
+        print(f"Written: {path}")
     return 0
 
 

@@ -194,6 +194,20 @@ def measure_truth(key: Key, problem: Problem, truth: Truth) -> Result:
     return Result(key, truth.error, 0.0, float(third), 0.0, truth.cpu, truth.wall, 0)
 
 
+def make_explainer(method: Method, problem: Problem, *, seed: int, device: str) -> Explainer:
+    """Unfitted explainer of a problem by a method; forests are where `speed_up` has put them."""
+    return Explainer(
+        problem.model,
+        approach=method.make_approach(device),
+        n_samples=method.n_samples,
+        coalitions=problem.plan,
+        base_value=problem.base_value,
+        seed=seed,
+        device=device,
+        progress=False,
+    )
+
+
 def measure_method(
     key: Key, method: Method, problem: Problem, truth: Truth | None, *, seed: int, device: str = "cpu"
 ) -> Result:
@@ -201,16 +215,7 @@ def measure_method(
 
     EC2 and EC3 are less the sampling variance, of the method and of the truth, so that few samples are not punished.
     """
-    explainer = Explainer(
-        problem.model,
-        approach=method.make_approach(device),
-        n_samples=method.n_samples,
-        coalitions=problem.plan,
-        base_value=problem.base_value,
-        seed=seed,
-        device=device,  # forests are where `speed_up` has put them
-        progress=False,
-    )
+    explainer = make_explainer(method, problem, seed=seed, device=device)
     cpu, wall = [time.process_time()], time.perf_counter()
     explainer.fit(problem.X_train)
     cpu.append(time.process_time())

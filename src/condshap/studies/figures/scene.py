@@ -15,6 +15,7 @@ from condshap.seeding import row_keys
 from condshap.studies.abalone import AbaloneCell, choose_three
 from condshap.studies.cells import Problem, speed_up
 from condshap.studies.methods import find_method
+from condshap.studies.runner import make_explainer
 from condshap.types import Floats
 
 METHODS = ("independence", "ctree", "vaeac")
@@ -65,16 +66,7 @@ def make_scene(
     drawn: dict[tuple[str, float], Drawn] = {}
     explanations = {}
     for name in methods:
-        method = find_method(name)
-        explainer = Explainer(
-            problem.model,
-            approach=method.make_approach(device),
-            n_samples=method.n_samples,
-            coalitions=problem.plan,
-            base_value=problem.base_value,
-            seed=seed,
-            device=device,
-        ).fit(problem.X_train)
+        explainer = make_explainer(find_method(name), problem, seed=seed, device=device).fit(problem.X_train)
         explanations[name] = explainer.explain(three)
         drawn |= {(name, value): draw_given(explainer, problem, value, n_samples, seed) for value in AT}
     return Scene(problem.X_train, drawn, explanations)
