@@ -139,5 +139,5 @@ function ticks(low, high, n) {
   const found = [];
   if (!(step > 0)) return { at: [low], step: 1 };
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step || 0);
-  return { at: found, step };
+  return found.length < 2 && n < 40 ? ticks(low, high, 2 * n) : { at: found, step };
 }
