@@ -147,7 +147,8 @@ def notes(
 def _note_outside(outside: Outside | None, n_rows: int) -> Note:
     if outside is None:
         return Note(
-            "note", "Whether rows lie outside the training data was not checked: the report was made without `train`."
+            "note",
+            "Whether rows lie outside the training data was not checked: the report was made without training rows.",
         )
     n = len(outside.by_row)
     if n == 0:

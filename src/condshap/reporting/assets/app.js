@@ -127,5 +127,5 @@ connect();
 showFilter();
 buildTable();
 state.cursor = state.row;
+document.documentElement.dataset.ready = ""; // lifts what the style hides until now
 showTab(wanted);
-document.documentElement.dataset.ready = "";

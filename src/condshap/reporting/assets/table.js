@@ -99,7 +99,7 @@ function arrange(stay = false) {
     cell.firstChild.textContent = shownColumns.find((one) => one.key === cell.dataset.key).title + (mine ? (sorting.down ? " ↓" : " ↑") : "");
   }
   const all = R.toLocaleString("en"), n = view.length.toLocaleString("en");
-  byId("count").textContent = view.length === R ? `${all} rows` : `${n} of ${all} rows`;
+  byId("count").textContent = view.length === R ? `${all} row${R === 1 ? "" : "s"}` : `${n} of ${all} rows`;
   grid.setAttribute("aria-rowcount", view.length + 1);
   if (!stay) state.cursor = grid.scrollTop = 0;
   state.cursor = Math.min(state.cursor, Math.max(0, view.length - 1));
@@ -136,7 +136,7 @@ function mark(tr, i) {
   if (i === state.cursor) grid.setAttribute("aria-activedescendant", tr.id);
   tr.setAttribute("aria-selected", slots !== "");
   tr.setAttribute("aria-rowindex", i + 2);
-  if (slots && state.compare === "row") tr.dataset.slot = slots; else delete tr.dataset.slot;
+  if (slots && state.compare === "row") tr.firstChild.dataset.slot = slots; else delete tr.firstChild.dataset.slot;
   if (tr.dataset.row === String(r)) return;
   tr.dataset.row = r;
   tr.classList.toggle("outside", Boolean(DATA.outside && DATA.outside[r]));
