@@ -135,11 +135,8 @@ def test_json_has_no_numbers_that_browsers_cannot_read():
 
 def test_the_policy_knows_the_style_and_the_script_by_their_hashes_and_forbids_the_rest(tmp_path, single):
     reader = write(tmp_path, single)
-    policy = next(
-        attributes["content"]
-        for _, attributes in reader.elements
-        if attributes.get("http-equiv") == "Content-Security-Policy"
-    )
+    metas = [attributes for tag, attributes in reader.elements if tag == "meta"]
+    policy = next(meta["content"] for meta in metas if meta.get("http-equiv") == "Content-Security-Policy")
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     assert rules["default-src"] == "'none'"
     for name, text in (("style-src", reader.inside["style"][0]), ("script-src", reader.inside["script"][1])):
@@ -201,8 +198,17 @@ def test_any_table_shows_the_same_features(tmp_path, convert):
     X = DATA[["x"]].assign(z=DATA["x"] ** 2).reset_index(drop=True)
     explanation = cs.explain(lambda x: np.asarray(x)[:, 0], X[:70], convert(X[70:]), approach="gaussian", n_samples=10)
     data = payload(write(tmp_path, explanation, train=convert(X[:70])))
-    assert [feature["name"] for feature in data["features"]][0] in ("x", "x0")
+    assert [feature["name"] for feature in data["features"]] == ["x", "z"]
     np.testing.assert_allclose(array(data["features"][1]["data"], "<f4"), X["z"][70:], rtol=1e-6)
+
+
+def test_rows_with_names_of_an_explainer_without(tmp_path):
+    X = RNG.normal(size=(30, 2))
+    rows = pd.DataFrame(X[:5], columns=["a", "b"])
+    explanation = cs.explain(lambda x: x[:, 0], X, rows, approach="gaussian", n_samples=10)
+    data = payload(write(tmp_path, explanation, train=X))
+    assert [feature["name"] for feature in data["features"]] == ["x0", "x1"]
+    assert data["outside"] == {}
 
 
 def test_groups_are_players(tmp_path):
