@@ -49,7 +49,7 @@ function drawBars(box, found, n) {
     named(svg, DATA.players[p].name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" });
     svg.append(draw("rect", { class: "total bar", x: gutter, y: y + 5, width: Math.max(0.5, scale(size) - gutter), height: 18, rx: 2 }));
     whisker(svg, Math.max(gutter, scale(size - off)), scale(size + off), y + 14);
-    svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, format(size, 3)));
+    svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, fixed(size, 10 ** (Math.floor(Math.log10(most)) - 2))));
   });
   box.replaceChildren(svg);
 }

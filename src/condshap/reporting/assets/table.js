@@ -13,10 +13,10 @@ const sorting = { by: "row", down: false };
 
 /** Columns of the table: key, title, how to sort, what to write. */
 function columnsShown() {
-  const e = state.approach;
+  const e = state.approach, o = state.output, places = decimalsFor(`y${e}-${o}`, () => explanation(e).predictions.subarray(o * R, (o + 1) * R), 5);
   const fixedOnes = [
     { key: "row", title: "Row", text: rowLabel, number: (r) => r, width: 96, isText: true },
-    { key: "prediction", title: "Prediction", text: (r) => format(prediction(e, r)), number: (r) => prediction(e, r), width: 108 },
+    { key: "prediction", title: "Prediction", text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r), width: 108 },
   ];
   if (byId("shown").value === "shapley") return fixedOnes.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
   return fixedOnes.concat(DATA.features.map((feature, j) => ({
@@ -25,10 +25,13 @@ function columnsShown() {
   })));
 }
 
-const shapleyColumn = (e, player, p) => ({
-  key: "p" + p, title: player.name, text: (r) => signed(phi(e, r, p)), number: (r) => phi(e, r, p), width: 108,
-  sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
-});
+function shapleyColumn(e, player, p) {
+  const places = decimalsFor(`p${e}-${state.output}`, () => explanation(e).values.subarray(state.output * R * P, (state.output + 1) * R * P), 4);
+  return {
+    key: "p" + p, title: player.name, text: (r) => (phi(e, r, p) < 0 ? "" : "+") + aligned(phi(e, r, p), places), number: (r) => phi(e, r, p), width: 108,
+    sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
+  };
+}
 
 let shownColumns = [];
 
