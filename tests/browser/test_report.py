@@ -139,7 +139,7 @@ class Visit:
         players = self.run(
             "return Array.from(document.querySelectorAll(arguments[0]), (node) => node.dataset.player)", fall + ".step"
         )
-        written = [text.split(" ± ")[0].replace("−", "-") for text in self.texts(fall + ".phi")]
+        written = [text.replace("−", "-") for text in self.texts(fall + ".phi")]
         return {int(player): float(text) for player, text in zip(players, written, strict=True)}
 
     def keep(self, folder: Path, name: str) -> None:

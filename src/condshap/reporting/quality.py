@@ -138,7 +138,10 @@ def notes(
             found.append(Note("warning", f"{front}values and base value miss the prediction by up to {gap:.3g}."))
         if about.n_repaired:
             found.append(
-                Note("note", f"{front}{about.n_repaired} coalitions were added so that the values are unique.")
+                Note(
+                    "note",
+                    f"{front}{about.n_repaired} coalitions were added, without which some players could not be told apart.",
+                )
             )
     found.append(_note_outside(outside, len(given[0])))
     return sorted(found, key=lambda note: ("warning", "note", "good").index(note.kind))
