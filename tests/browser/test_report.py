@@ -19,8 +19,6 @@ import condshap as cs
 from condshap.explanation import Explanation, Provenance
 from condshap.values import ValueTable
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 EVIL_NAME = "<img src=x onerror=alert(1)>"
 EVIL_LEVEL = "</script><script>alert(1)</script>"
 TABS = ("overview", "rows", "quality", "method")

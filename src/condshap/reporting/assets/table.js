@@ -41,7 +41,7 @@ function buildTable() {
   const some = Array.from({ length: Math.min(R, 100) }, (_, i) => Math.floor((i * R) / Math.min(R, 100)));
   const widths = shownColumns.map((one) => {
     const inside = some.reduce((most, r) => Math.max(most, textWidth(one.text(r), 13, 600)), 0);
-    return Math.min(one.isText ? 200 : 260, Math.max(84, inside + 26, Math.min(200, textWidth(one.title, 13, 600) + 36)));
+    return Math.min(one.isText ? 200 : 260, Math.max(84, inside + (one.key === "row" ? 56 : 26), Math.min(200, textWidth(one.title, 13, 600) + 36)));
   });
   const cols = widths.map((width) => { const col = make("col"); col.style.width = width + "px"; return col; });
   grid.querySelector("colgroup").replaceChildren(...cols);
