@@ -449,6 +449,30 @@ def test_several_outputs_and_groups(visit, tmp_path, screenshots):
     assert page.is_clean()
 
 
+def test_without_scripts_quality_and_method_can_be_read(visit, browser, page, explanations, screenshots):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page.as_uri())
+        text = browser.find_element(By.TAG_NAME, "body").text
+        browser.save_screenshot(str(screenshots / "no-scripts-1280.png"))
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "need JavaScript" in text
+    assert f"{float(explanations[1].msev):.5g}" in text
+    assert "minbucket=7" in text
+
+
+def test_printing_shows_every_part(visit):
+    page = visit()
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert [page.one(f"#{tab}").is_displayed() for tab in TABS] == [True] * 4
+    assert page.has_full_charts()
+    assert len(page.every("#falls svg")) == len(page.every("#msev svg")) == 1
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+    assert [page.one(f"#{tab}").is_displayed() for tab in TABS] == [True, False, False, False]
+    assert page.is_clean()
+
+
 def test_one_row_of_one_feature(visit, tmp_path, screenshots):
     X = np.arange(20.0).reshape(-1, 1)
     explanation = cs.explain(lambda x: x[:, 0] ** 2, X, X[:1], approach="independence")
