@@ -454,6 +454,7 @@ def test_without_scripts_quality_and_method_can_be_read(visit, browser, page, ex
     try:
         browser.get(page.as_uri())
         text = browser.find_element(By.TAG_NAME, "body").text
+        assert not browser.find_element(By.ID, "search").is_displayed(), "nothing that cannot work"
         browser.save_screenshot(str(screenshots / "no-scripts-1280.png"))
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
