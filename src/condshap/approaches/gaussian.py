@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.affine import AdditiveFunction, AffineFunction
 from condshap.numerics.gaussian import (
     NormalModel,
     correlation_of,
@@ -53,6 +53,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
     expects_exactly: ClassVar[bool] = True
+    expects_curves_exactly: ClassVar[bool] = False
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean
@@ -94,6 +95,21 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         """Conditional means in closed form, shape (C, R, 1, O)."""
         expected = function.intercept + expect_conditional(self.model_, X, masks, function.slopes)
         return Outcomes(expected[:, :, None])
+
+    def expect_curves(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        function: AdditiveFunction,
+        keys: RowKeys,
+        seed: int,
+    ) -> Outcomes:
+        """Values at draws of the conditional margins, shape (C, R, K, O)."""
+        model, stage = self.model_, self.name
+        rows = draw_conditional(model, X, masks, n_samples, keys=keys, seed=seed, stage=stage, margins_only=True)
+        return Outcomes(function(rows), error_factor=None)
 
     def to_state(self) -> State:
         """Store mean, scale and correlation."""

@@ -54,7 +54,15 @@ def lower_factor(covariance: Floats) -> Floats:
 
 
 def draw_conditional(
-    model: NormalModel, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, stage: str
+    model: NormalModel,
+    X: Rows,
+    masks: Masks,
+    n_samples: int,
+    *,
+    keys: RowKeys,
+    seed: int,
+    stage: str,
+    margins_only: bool = False,
 ) -> Floats:
     """Draw the unknown features given the known ones by randomised quasi-Monte Carlo.
 
@@ -64,6 +72,8 @@ def draw_conditional(
     masks : (C, M) coalitions, True = known
     n_samples : K
     keys : (R,) names of the rows' random streams
+    margins_only : draw every unknown feature by itself, from its own coordinate of the net, which is evenly spread; what
+        features have to do with each other given x_known is lost, and sums of functions of one feature do not miss it
 
     Returns
     -------
@@ -80,7 +90,8 @@ def draw_conditional(
         given = condition(model.correlation, mask)
         n_unknown = len(given.unknown)
         transform = np.zeros((n_unknown, n_features))
-        transform[:, given.unknown] = given.factor.T * model.scale[given.unknown]
+        factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
+        transform[:, given.unknown] = factor.T * model.scale[given.unknown]
         centre = X.copy()
         predicted = Z[:, given.known] @ given.coefficients.T
         centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
