@@ -134,7 +134,7 @@ def _try_curves(
     ]
     missing = np.stack([_term_of_gap(ask, j, len(at_base)) for j in range(len(base))])
     n = len(base)
-    function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask)
+    function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask, allowed)
     gaps = np.isfinite(missing).all(axis=1) & (generator(0, "additive gaps").random(trial.shape) < 1 / len(trial.T))
     trial = np.where(gaps & (np.arange(len(trial)) % 2 == 0)[:, None], np.nan, trial)
     return function, _distance(function(trial), predictor.sampled(trial.copy()))

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
-from condshap.numerics.affine import AdditiveFunction, AffineFunction
+from condshap.numerics.affine import AffineFunction
+from condshap.numerics.curves import CurvedFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -127,7 +128,7 @@ class Expecting(Protocol):
 
 
 class ExpectingCurves(Protocol):
-    """What a sampler may offer beyond sampling: E[f(X) | x_known] of any additive f, for which margins are enough.
+    """What a sampler may offer beyond sampling: E[f(X) | x_known] of a sum of curves, for which margins are enough.
 
     `expects_curves_exactly` tells that one outcome a pair says it all, with an error factor of 0.
     """
@@ -135,7 +136,7 @@ class ExpectingCurves(Protocol):
     expects_curves_exactly: ClassVar[bool]
 
     def expect_curves(
-        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
+        self, X: Rows, masks: Masks, n_samples: int, *, function: CurvedFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
         ...

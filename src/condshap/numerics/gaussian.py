@@ -103,6 +103,18 @@ def draw_conditional(
     return out
 
 
+def conditional_margins(model: NormalModel, X: Rows, mask: Masks) -> tuple[Indices, Floats, Floats]:
+    """Unknown features (u,) of a coalition (M,), their means (u, R) given x_known for rows (R, M), and deviations (u,)."""
+    given = condition(model.correlation, mask)
+    divisor = np.where(model.scale > 0, model.scale, 1.0)
+    means = np.zeros((len(given.unknown), len(X)))
+    for i, j in enumerate(given.known):  # one by one: a product of matrices has other bits for other rows beside
+        means += given.coefficients[:, i, None] * ((X[:, j] - model.mean[j]) / divisor[j])
+    scale = model.scale[given.unknown]
+    means = model.mean[given.unknown, None] + scale[:, None] * means
+    return given.unknown, means, scale * np.sqrt((given.factor**2).sum(axis=1))
+
+
 def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats) -> Floats:
     """E[X slopes | x_known] in closed form, for slopes (M, O): shape (C, R, O).
 
