@@ -92,12 +92,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         times faster, where it gives the model's own numbers to the last bit; all other models are called as they are. The
         trees are read by `fit`. The first use on a machine compiles for some seconds.
     additive : "auto", True or False
-        Whether the model is a sum of one function per feature. It is then read by some thousand predictions per feature, and
-        samples need no call of it. For linear ones gaussian, independence and ctree give means instead of samples, without
-        noise, and vaeac with less; for curves and steps independence and ctree. "auto" recognises linear regressors of
-        scikit-learn, also behind scalers, encoders of levels, splines, bins and power transforms in a pipeline, and, with
-        `fast_trees`, ensembles of trees that look at one feature each. True vouches for any other model, which is tested;
-        one that is no such sum is refused.
+        Whether the model is a sum of one function per feature. It is then read by some hundred predictions per feature, and
+        samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
+        noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
+        of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
 
     Examples
     --------
