@@ -1,26 +1,32 @@
-"""Linear models: conditional means instead of samples, side by side with samples of the same fitted approach.
+"""Additive models: conditional means and margins instead of samples, side by side with samples of the same fitted approach.
 
-Run ``python -m benchmarks.linear``; tables are printed and go into benchmarks/README.md, figures into
-benchmarks/results/linear.json.
+Run ``python -m benchmarks.linear``, or ``python -m benchmarks.linear curves`` for models that are additive but not linear;
+tables are printed and go into benchmarks/README.md, figures into benchmarks/results/.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.linear_model import LinearRegression
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, SplineTransformer
 
 import condshap as cs
 from benchmarks.measure import best, machine, measure
 from benchmarks.problems import correlated_normals
 from benchmarks.sections import write_section
 from condshap.coalitions import all_coalitions
+from condshap.predict import Predictor
 from condshap.solvers import solve_shapley
 from condshap.studies.designs.burr import burr_design
 from condshap.studies.designs.mixed import mixed_design
@@ -30,6 +36,8 @@ FOLDER = Path(__file__).parent
 N_FEATURES, RHO, N_TRAIN, N_ROWS = 10, 0.6, 2000, 100
 DATA_SEEDS, REPEATS, REPLICATES = range(5), 3, 8
 MODES = {"samples": False, "means": "auto"}
+CURVE_MODES = {"samples": "samples", "means": "margins"}
+CURVE_FEATURES, CURVE_ROWS, CURVE_REPLICATES = 8, 30, 4
 
 
 def gaussian_line(seed: int) -> dict[str, object]:
@@ -82,6 +90,70 @@ def vaeac_line(name: str) -> dict[str, object]:
     return line
 
 
+def curve_model(name: str) -> Any:
+    """Additive model that is not linear."""
+    if name == "stumps":
+        return GradientBoostingRegressor(max_depth=1, n_estimators=300, random_state=0)
+    return make_pipeline(SplineTransformer(), Ridge())
+
+
+@contextmanager
+def counted_rows() -> Iterator[list[int]]:
+    """Count the rows that models are asked to predict, by whatever stage."""
+    counts, original = [0], Predictor._picked
+
+    def counting(self: Predictor, outputs: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        counts[0] += len(rows)
+        return original(self, outputs, rows)
+
+    Predictor._picked = counting
+    try:
+        yield counts
+    finally:
+        Predictor._picked = original
+
+
+def curve_line(name: str, approach: str) -> dict[str, object]:
+    """Explain by samples and by margins, with replicates of the samples: errors of phi, CPU seconds and model rows."""
+    X = correlated_normals(1000 + CURVE_ROWS, CURVE_FEATURES, RHO, seed=8000)
+    train, rows = X[:1000], X[1000:]
+    noise = np.random.default_rng(8001).normal(size=1000)
+    model = curve_model(name).fit(train, np.sin(2 * train.to_numpy()).sum(axis=1) + noise)
+    line: dict[str, object] = {"problem": name, "approach": approach}
+    for mode, additive in MODES.items():
+        with counted_rows() as n_rows:
+            explainer = cs.Explainer(model, approach=approach, progress=False, additive=additive)
+            fit = measure(lambda explainer=explainer: explainer.fit(train))
+            runs, asked = [], []
+            for seed in range(8100, 8100 + CURVE_REPLICATES):
+                explainer.seed = seed
+                runs.append(measure(lambda explainer=explainer: explainer.explain(rows)))
+                asked.append(n_rows[0])  # the first one: at fit, and by one explanation
+        values = np.stack([run.result.values for run in runs])
+        stated = np.stack([run.result.std_errors for run in runs]) ** 2
+        line[mode] = {
+            "rmse": float(np.sqrt(values.var(axis=0, ddof=1).mean())),
+            "stated": float(np.sqrt(stated.mean())),
+            "fit": fit.cpu,
+            "cpu": best(runs).cpu,
+            "rows": asked[0],
+        }
+    return line
+
+
+def curve_table(lines: list[dict[str, object]]) -> str:
+    """Markdown table, two lines per model and approach."""
+    head = "| model | approach | by | RMSE of phi | stated | CPU s, fit | CPU s, explain | model rows, both |"
+    rule = "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    body = [
+        f"| {line['problem']} | {line['approach']} | {CURVE_MODES[mode]} | {one['rmse']:.4f} | "
+        f"{one['stated']:.4f} | {one['fit']:.2f} | {one['cpu']:.2f} | {one['rows']:,} |"
+        for line in lines
+        for mode, one in ((mode, line[mode]) for mode in MODES)
+    ]
+    return "\n".join([head, rule, *body])
+
+
 def gaussian_table(lines: list[dict[str, object]]) -> str:
     """Markdown table, one line per way."""
     head = "| gaussian, by | error (rel), mean and largest of 5 data sets | CPU s, fit and explain | model rows |"
@@ -117,5 +189,17 @@ def main() -> None:
     write_section(FOLDER / "README.md", "linear", text)
 
 
+def main_of_curves() -> None:
+    curves = []
+    for name in ("spline GAM", "stumps"):
+        for approach in ("gaussian", "copula", "independence", "ctree", "vaeac"):
+            curves.append(curve_line(name, approach))
+            print(curve_table(curves[-1:]), flush=True)
+    text = f"{machine()}\n\n{curve_table(curves)}"
+    figures = {"machine": machine(), "curves": curves}
+    (FOLDER / "results" / "additive.json").write_text(json.dumps(figures, indent=1) + os.linesep)
+    write_section(FOLDER / "README.md", "curves", text)
+
+
 if __name__ == "__main__":
-    main()
+    main_of_curves() if sys.argv[1:] == ["curves"] else main()

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import Aim, choose_samples, reach_target, squared_influences
-from condshap.additive import read_function, without_model
+from condshap.additive import find_knots, read_function, without_model
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.assembly import assemble_explanation, describe
 from condshap.automatic import explain_until, known_table
@@ -92,10 +92,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         times faster, where it gives the model's own numbers to the last bit; all other models are called as they are. The
         trees are read by `fit`. The first use on a machine compiles for some seconds.
     additive : "auto", True or False
-        Whether the model is linear: a sum of a multiple of every continuous feature and of a number for every level. Samples
-        then need no call of the model, and the approaches gaussian, independence and vaeac give means instead of samples,
-        with less noise or none. "auto" recognises linear regressors of scikit-learn, also behind scalers and encoders in a
-        pipeline. True vouches for any other model, which is tested; one that is not linear is refused.
+        Whether the model is a sum of one function per feature. It is then read by some hundred predictions per feature, and
+        samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
+        noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
+        of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
 
     Examples
     --------
@@ -194,7 +195,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             fast_trees=self.fast_trees,
             device=find_accelerator(self.device),
         )
-        self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive)
+        self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
+        self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
         self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
         self.parts_ = self._fit_parts(parts, rows)
         self.base_value_ = self._base_value(rows)

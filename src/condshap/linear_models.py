@@ -1,4 +1,4 @@
-"""Model -> whether its prediction is certainly linear in numbers, with a number of its own for every level.
+"""Model -> whether its prediction is certainly linear in numbers, or at least a sum of one function per feature.
 
 Only classes whose formula is known count, and only themselves: a subclass may predict in another way. What they answer is
 not looked at here.
@@ -7,15 +7,22 @@ not looked at here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.trees.pipelines import split_pipeline
 from condshap.types import Model
 
+if TYPE_CHECKING:
+    from condshap.trees import PackedTrees
+
 _SCALERS = {f"sklearn.preprocessing._data.{n}Scaler" for n in ("Standard", "MinMax", "MaxAbs", "Robust")}
 _ENCODERS = {f"sklearn.preprocessing._encoders.{n}Encoder" for n in ("OneHot", "Ordinal")}
+_CURVES = {  # one or several columns of every column, whatever the others
+    "sklearn.preprocessing._polynomial.SplineTransformer", "sklearn.preprocessing._discretization.KBinsDiscretizer",
+    "sklearn.preprocessing._data.PowerTransformer", "sklearn.impute._base.SimpleImputer",
+}  # fmt: skip
 _NOTHING = (None, "passthrough", "drop")
 _REGRESSORS = {  # of scikit-learn, whose prediction is X @ coef_ + intercept_
     "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "Lars", "LarsCV",
@@ -28,9 +35,32 @@ _REGRESSORS = {  # of scikit-learn, whose prediction is X @ coef_ + intercept_
 def is_certainly_linear(predictor: Predictor, schema: FeatureSchema) -> bool:
     """Tell a linear regressor, alone or behind scalers and encoders of levels in a pipeline."""
     steps, last = split_pipeline(predictor.model)
+    return _is_linear_regressor(last) and _keep_sums(steps, _columns(predictor, schema), curves=False)
+
+
+def is_certainly_additive(predictor: Predictor, schema: FeatureSchema) -> bool:
+    """Tell the same behind splines, bins and power transforms, and trees that look at one feature each."""
+    steps, last = split_pipeline(predictor.model)
+    sums = _is_linear_regressor(last) or _has_trees_of_one_feature(predictor.trees)
+    return sums and _keep_sums(steps, _columns(predictor, schema), curves=True)
+
+
+def _columns(predictor: Predictor, schema: FeatureSchema) -> list[bool]:
+    """Which of the model's columns hold levels."""
     order = range(len(schema)) if predictor.order is None else predictor.order
-    holds_levels = [schema.features[j].levels is not None for j in order]
-    return _is_linear_regressor(last) and _keep_linear(steps, holds_levels)
+    return [schema.features[j].levels is not None for j in order]
+
+
+def _has_trees_of_one_feature(trees: PackedTrees | None) -> bool:
+    """Tell a sum or mean of trees each of which looks at one feature only."""
+    if trees is None or trees.link != "identity":
+        return False
+    feature = trees.nodes["feature"]
+    for child in (trees.nodes["left"], trees.nodes["right"]):
+        inner = child >= 0
+        if (feature[child[inner]] != feature[inner]).any():
+            return False
+    return True
 
 
 def _is_linear_regressor(model: Model) -> bool:
@@ -43,40 +73,42 @@ def _is_linear_regressor(model: Model) -> bool:
     return kind.__module__.startswith(("sklearn.linear_model.", "sklearn.svm.")) and kind.__name__ in _REGRESSORS
 
 
-def _keep_linear(steps: Sequence[Any], holds_levels: list[bool] | None) -> bool:
+def _keep_sums(steps: Sequence[Any], holds_levels: list[bool] | None, *, curves: bool) -> bool:
     """Tell steps that one after the other keep sums over features; `holds_levels` is None where columns were mixed."""
     columns = holds_levels
     for step in steps:
-        if not _keeps_linear(step, columns):
+        if not _keeps_sums(step, columns, curves=curves):
             return False
         columns = columns if _name_of(step) in _SCALERS else None
     return True
 
 
-def _keeps_linear(step: Any, holds_levels: list[bool] | None) -> bool:
-    """Tell a step that scales numbers, or gives numbers to levels, one feature at a time."""
+def _keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
+    """Tell a step that scales numbers, or gives numbers to levels, one feature at a time; with `curves`, bends them."""
     name = _name_of(step)
     if name in _SCALERS:
-        return not getattr(step, "clip", False)
+        return curves or not getattr(step, "clip", False)
+    if name in _CURVES:
+        return curves
     if name == "sklearn.preprocessing._function_transformer.FunctionTransformer":
         return step.func is None  # what a ColumnTransformer makes of "passthrough"
     if name in _ENCODERS:
         return holds_levels is not None and all(holds_levels)
     if name == "sklearn.pipeline.Pipeline":
         inner = [one for _, one in step.steps if one not in _NOTHING]
-        return _keep_linear(inner, holds_levels)
+        return _keep_sums(inner, holds_levels, curves=curves)
     if name == "sklearn.compose._column_transformer.ColumnTransformer":
-        return _columns_keep_linear(step, holds_levels)
+        return _columns_keep_sums(step, holds_levels, curves=curves)
     return False
 
 
-def _columns_keep_linear(transformer: Any, holds_levels: list[bool] | None) -> bool:
+def _columns_keep_sums(transformer: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
     """Tell a ColumnTransformer all of whose transformers keep sums over features."""
     positions = getattr(transformer, "_transformer_to_input_indices", None)
     if positions is None or holds_levels is None:
         return False
     return all(
-        step in _NOTHING or _keeps_linear(step, [holds_levels[i] for i in positions[name]])
+        step in _NOTHING or _keeps_sums(step, [holds_levels[i] for i in positions[name]], curves=curves)
         for name, step, _ in transformer.transformers_
         if len(positions.get(name, ()))
     )

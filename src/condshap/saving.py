@@ -87,7 +87,8 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
             setattr(explainer, name, value)
         explainer.schema_, explainer.players_, explainer.plan_ = schema, players, plan
         explainer.parts_, explainer.predictor_ = parts, predictor
-        explainer.function_ = read_function(predictor, schema, explainer.example_rows_, explainer.additive)
+        explainer.knots_ = learned.get("knots_")  # files from before curves were read have none
+        explainer.function_ = read_function(predictor, schema, rows, explainer.additive, explainer.knots_)
         explainer.masks_ = players.feature_masks(plan.masks)
         _check_shapes(explainer)
     _compare_predictions(explainer, outputs)

@@ -2,7 +2,7 @@
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
 this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for models that are linear.
+well: `Storable`, so that a fitted explainer can be saved, and `Expecting` and `ExpectingCurves`, for additive models.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
 from condshap.numerics.affine import AffineFunction
+from condshap.numerics.curves import CurvedFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -121,6 +122,21 @@ class Expecting(Protocol):
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
+        ...
+
+
+class ExpectingCurves(Protocol):
+    """What a sampler may offer beyond sampling: E[f(X) | x_known] of a sum of curves, for which margins are enough.
+
+    `expects_curves_exactly` tells that one outcome a pair says it all, with an error factor of 0.
+    """
+
+    expects_curves_exactly: ClassVar[bool]
+
+    def expect_curves(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: CurvedFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
         ...

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
+from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
 from condshap.approaches.gaussian import fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
+from condshap.numerics.affine import AdditiveFunction
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
-from condshap.types import Masks, RowKeys, Rows
+from condshap.types import Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
@@ -47,6 +48,8 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
+    expects_exactly: ClassVar[bool] = False
+    expects_curves_exactly: ClassVar[bool] = False
 
     def __init__(self, margins: str = "empirical", covariance: str = "sample") -> None:
         self.margins = margins
@@ -63,12 +66,29 @@ class Copula(BaseEstimator):  # type: ignore[misc]
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
-        rows = draw_conditional(self.model_, self._scores(X), masks, n_samples, keys=keys, seed=seed, stage=self.name)
+        return DrawnRows(self._draw(X, masks, n_samples, keys, seed), error_factor=None)
+
+    def _draw(
+        self, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int, *, margins_only: bool = False
+    ) -> Floats:
+        scores, stage = self._scores(X), self.name
+        rows = draw_conditional(
+            self.model_, scores, masks, n_samples, keys=keys, seed=seed, stage=stage, margins_only=margins_only
+        )
         for j, margin in enumerate(self.margins_):
             known = masks[:, j]
             rows[known, :, :, j] = X[:, j, None]
             rows[~known, :, :, j] = margin.from_scores(rows[~known, :, :, j])
-        return DrawnRows(rows, error_factor=None)
+        return rows
+
+    def expect_curves(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Values at draws of the conditional margins, shape (C, R, K, O)."""
+        rows = self._draw(X, masks, n_samples, keys, seed, margins_only=True)
+        return Outcomes(function(rows), error_factor=None)
+
+    expect = expect_curves
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same on a device."""

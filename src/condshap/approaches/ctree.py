@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors, State
+from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
+from condshap.numerics.affine import AdditiveFunction, add_terms
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import stream_words
 from condshap.stored_values import restored_options, stored_options
@@ -40,6 +41,8 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 250
+    expects_exactly: ClassVar[bool] = True
+    expects_curves_exactly: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -89,6 +92,24 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
             weights[c] = np.arange(width) < n_chosen[:, None]
             factor[c] = 1 - n_chosen / sizes
         return Donors(indices, self.rows_, weights, error_factor=factor, may_repeat=False)
+
+    def expect(
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
+    ) -> Outcomes:
+        """Means over all rows of a leaf, shape (C, R, 1, O)."""
+        given, borrowed = function.terms(X), function.terms(self.rows_)
+        values = np.empty((len(masks), len(X), 1, given.shape[2]))
+        for c, mask in enumerate(masks):
+            tree, totals = self._tree(mask), add_terms(borrowed, ~mask)
+            if tree is None:
+                expected = totals.mean(axis=0)
+            else:
+                sums = np.add.reduceat(totals[tree.leaf_rows], tree.first_row[:-1], axis=0)
+                expected = (sums / tree.leaf_sizes[:, None])[tree.leaf_of(X)]
+            values[c, :, 0] = function.intercept + add_terms(given, mask) + expected
+        return Outcomes(values)
+
+    expect_curves = expect
 
     def _donors(self, X: Rows, mask: Masks, n_samples: int, start: Floats) -> tuple[Indices, Indices]:
         """Positions (R, k) of at most `n_samples` donors per row, padded at the end, and the sizes (R,) of the leaves."""

@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.affine import AffineFunction, add_terms
+from condshap.numerics.curves import CurvedFunction
 from condshap.numerics.gaussian import (
     NormalModel,
+    conditional_margins,
     correlation_of,
     draw_conditional,
     expect_conditional,
@@ -53,6 +55,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
     expects_exactly: ClassVar[bool] = True
+    expects_curves_exactly: ClassVar[bool] = True
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean
@@ -94,6 +97,25 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         """Conditional means in closed form, shape (C, R, 1, O)."""
         expected = function.intercept + expect_conditional(self.model_, X, masks, function.slopes)
         return Outcomes(expected[:, :, None])
+
+    def expect_curves(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        function: CurvedFunction,
+        keys: RowKeys,
+        seed: int,
+    ) -> Outcomes:
+        """Expectations of curves under the conditional margins in closed form, shape (C, R, 1, O)."""
+        own = function.terms(X)
+        values = np.empty((len(masks), len(X), 1, own.shape[2]))
+        for total, mask in zip(values[:, :, 0], masks, strict=True):
+            total[:] = function.intercept + add_terms(own, mask)
+            for j, mean, sd in zip(*conditional_margins(self.model_, X, mask), strict=True):
+                function.add_expected(j, mean, sd, total)
+        return Outcomes(values)
 
     def to_state(self) -> State:
         """Store mean, scale and correlation."""

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.affine import AffineFunction, sum_terms
+from condshap.numerics.affine import AdditiveFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, stream_words
@@ -34,6 +34,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 128
     expects_exactly: ClassVar[bool] = True
+    expects_curves_exactly: ClassVar[bool] = True
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""
@@ -57,7 +58,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         masks: Masks,
         n_samples: int,
         *,
-        function: AffineFunction,
+        function: AdditiveFunction,
         keys: RowKeys,
         seed: int,
     ) -> Outcomes:
@@ -65,6 +66,8 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         average = function.terms(self.rows_).mean(axis=0)
         expected = function.intercept + sum_terms(function.terms(X), masks, average)
         return Outcomes(expected[:, :, None])
+
+    expect_curves = expect
 
     def to_state(self) -> State:
         """Store the training rows."""

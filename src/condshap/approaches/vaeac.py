@@ -10,7 +10,7 @@ import numpy as np
 
 from condshap.approaches.base import ALL_KINDS, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.affine import AdditiveFunction
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
@@ -59,6 +59,7 @@ class VAEAC(VAEACOptions):
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
     expects_exactly: ClassVar[bool] = False
+    expects_curves_exactly: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -184,7 +185,7 @@ class VAEAC(VAEACOptions):
         return DeviceDraws(rows, every, self._error_factor)
 
     def expect(
-        self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
         fill = self.fills_missing_
@@ -196,6 +197,8 @@ class VAEAC(VAEACOptions):
         weights = self._weights(n_samples)
         every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
         return Outcomes(values, every, error_factor=self._error_factor)
+
+    expect_curves = expect
 
     def _draw(
         self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, blind: bool, as_tensor: bool = False

@@ -1,4 +1,4 @@
-"""Functions that are sums of one function per feature, linear in numbers: their terms at rows, and at means."""
+"""Functions that are sums of one function per feature: their terms at rows, and sums of terms. Here the linear ones."""
 
 from __future__ import annotations
 
@@ -9,8 +9,37 @@ import numpy as np
 from condshap.types import Floats, Masks, Rows, Values
 
 
+class AdditiveFunction:
+    """f(x) = intercept + sum_j g_j(x_j), with O outputs.
+
+    Attributes
+    ----------
+    intercept : (O,)
+    levels : per feature the terms of its levels (L, O), None for numbers
+    """
+
+    __slots__ = ()
+    intercept: Floats
+    levels: tuple[Floats | None, ...]
+
+    def term(self, j: int, values: Floats) -> Floats:
+        """Return g_j at values or codes of any shape, with one more axis for the outputs; NaN where g_j is not known."""
+        raise NotImplementedError
+
+    def terms(self, rows: Rows) -> Floats:
+        """All g_j at rows (n, M), shape (n, M, O)."""
+        return np.stack([self.term(j, rows[:, j]) for j in range(rows.shape[1])], axis=1)
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Return f at rows (..., M), shape (..., O), summed feature by feature, so that bits do not depend on the shape."""
+        total = np.broadcast_to(self.intercept, (*rows.shape[:-1], len(self.intercept))).copy()
+        for j in range(rows.shape[-1]):
+            total += self.term(j, rows[..., j])
+        return total
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class AffineFunction:
+class AffineFunction(AdditiveFunction):
     """f(x) = intercept + sum_j g_j(x_j) with g_j(x) = slope_j x for numbers and any number per level otherwise.
 
     Attributes
@@ -29,21 +58,23 @@ class AffineFunction:
         own = self.levels[j]
         if own is None:
             return np.asarray(values[..., None] * self.slopes[j])
-        missing = np.isnan(values)
-        found = own[np.where(missing, 0.0, values).astype(np.intp)]
-        found[missing] = np.nan
-        return np.asarray(found)
+        return level_terms(own, values, np.full(own.shape[1], np.nan))
 
-    def terms(self, rows: Rows) -> Floats:
-        """All g_j at rows (n, M), shape (n, M, O)."""
-        return np.stack([self.term(j, rows[:, j]) for j in range(rows.shape[1])], axis=1)
 
-    def __call__(self, rows: Floats) -> Floats:
-        """Return f at rows (..., M), shape (..., O), summed feature by feature, so that bits do not depend on the shape."""
-        total = np.broadcast_to(self.intercept, (*rows.shape[:-1], len(self.intercept))).copy()
-        for j in range(rows.shape[-1]):
-            total += self.term(j, rows[..., j])
-        return total
+def level_terms(own: Floats, codes: Floats, missing: Floats) -> Floats:
+    """Terms (..., O) of codes of any shape from the table (L, O) of a feature, and `missing` (O,) for NaN."""
+    is_gap = np.isnan(codes)
+    found = own[np.where(is_gap, 0.0, codes).astype(np.intp)]
+    found[is_gap] = missing
+    return np.asarray(found)
+
+
+def add_terms(terms: Floats, mask: Masks) -> Floats:
+    """Terms (n, M, O) of the features in `mask` (M,), added in their order: (n, O)."""
+    total = np.zeros((len(terms), terms.shape[2]))
+    for j in np.flatnonzero(mask):
+        total += terms[:, j]
+    return total
 
 
 def sum_terms(terms: Floats, masks: Masks, otherwise: Floats) -> Values:

@@ -54,7 +54,15 @@ def lower_factor(covariance: Floats) -> Floats:
 
 
 def draw_conditional(
-    model: NormalModel, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, stage: str
+    model: NormalModel,
+    X: Rows,
+    masks: Masks,
+    n_samples: int,
+    *,
+    keys: RowKeys,
+    seed: int,
+    stage: str,
+    margins_only: bool = False,
 ) -> Floats:
     """Draw the unknown features given the known ones by randomised quasi-Monte Carlo.
 
@@ -64,6 +72,8 @@ def draw_conditional(
     masks : (C, M) coalitions, True = known
     n_samples : K
     keys : (R,) names of the rows' random streams
+    margins_only : draw every unknown feature by itself, from its own coordinate of the net, which is evenly spread; what
+        features have to do with each other given x_known is lost, and sums of functions of one feature do not miss it
 
     Returns
     -------
@@ -80,7 +90,8 @@ def draw_conditional(
         given = condition(model.correlation, mask)
         n_unknown = len(given.unknown)
         transform = np.zeros((n_unknown, n_features))
-        transform[:, given.unknown] = given.factor.T * model.scale[given.unknown]
+        factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
+        transform[:, given.unknown] = factor.T * model.scale[given.unknown]
         centre = X.copy()
         predicted = Z[:, given.known] @ given.coefficients.T
         centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
@@ -90,6 +101,18 @@ def draw_conditional(
             np.matmul(normals, transform, out=out[c, some].reshape(-1, n_features))
         out[c] += centre[:, None, :]
     return out
+
+
+def conditional_margins(model: NormalModel, X: Rows, mask: Masks) -> tuple[Indices, Floats, Floats]:
+    """Unknown features (u,) of a coalition (M,), their means (u, R) given x_known for rows (R, M), and deviations (u,)."""
+    given = condition(model.correlation, mask)
+    divisor = np.where(model.scale > 0, model.scale, 1.0)
+    means = np.zeros((len(given.unknown), len(X)))
+    for i, j in enumerate(given.known):  # one by one: a product of matrices has other bits for other rows beside
+        means += given.coefficients[:, i, None] * ((X[:, j] - model.mean[j]) / divisor[j])
+    scale = model.scale[given.unknown]
+    means = model.mean[given.unknown, None] + scale[:, None] * means
+    return given.unknown, means, scale * np.sqrt((given.factor**2).sum(axis=1))
 
 
 def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats) -> Floats:

@@ -1,12 +1,14 @@
-"""Rows, coalitions -> conditional expectations of a linear function, by means of the heads instead of draws.
+"""Rows, coalitions -> conditional expectations of an additive function, by means of the heads instead of draws.
 
 Latents come from the same nets as those of draws. Given a latent, a truncated Gaussian head has a mean in closed form and
 levels have probabilities. Heads on other scales, and whole numbers, have no such form: they are averaged over four draws,
-at z, -z, z' and -z' with z' half a turn away in probability, which is unbiased and takes most of their noise away.
+at z, -z, z' and -z' with z' half a turn away in probability, which is unbiased and takes most of their noise away. So are
+the values of a function that is not linear in numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import pi, sqrt
 
 import numpy as np
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from condshap.numerics.affine import AffineFunction, sum_terms
+from condshap.numerics.affine import AdditiveFunction, AffineFunction, sum_terms
 from condshap.seeding import stream_words
 from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.vaeac.batches import EncodedRows
@@ -35,7 +37,7 @@ from condshap.vaeac.sampling import (
 def expect(
     ensemble: Ensemble,
     rows: EncodedRows,
-    function: AffineFunction,
+    function: AdditiveFunction,
     X: Rows,
     masks: Masks,
     n_samples: int,
@@ -71,7 +73,8 @@ def expect(
                     out[pair, points] = found[..., : pair.stop - pair.start].permute(2, 1, 0).cpu().numpy()
                 start += share
     own = function.terms(X)
-    own = np.where(np.isnan(own), 0.0, own) if fill_missing else own  # a gap is expected like an unknown feature
+    if fill_missing:
+        own[np.isnan(X)] = 0.0  # a gap is expected like an unknown feature
     given = function.intercept + sum_terms(own, masks, np.zeros(own.shape[1:]))
     return out.reshape(len(masks), len(rows), K, -1) + given[:, :, None]
 
@@ -79,11 +82,13 @@ def expect(
 class _Terms:
     """Terms of a function over the heads of a decoder, in their internal order."""
 
-    def __init__(self, function: AffineFunction, rows: EncodedRows, device: torch.device) -> None:
+    def __init__(self, function: AdditiveFunction, rows: EncodedRows, device: torch.device) -> None:
         layout = rows.layout
         order = list(layout.order)
-        self.layout = layout
-        self.slopes = torch.from_numpy(function.slopes[order[: layout.n_continuous]]).to(device)  # (Mc, O)
+        self.function, self.layout = function, layout
+        self.slopes = None
+        if isinstance(function, AffineFunction):
+            self.slopes = torch.from_numpy(function.slopes[order[: layout.n_continuous]]).to(device)  # (Mc, O)
         self.levels = [
             torch.from_numpy(np.stack([function.levels[j] for j in order[g.first : g.first + g.n]])).to(device)  # type: ignore[misc]
             for g in layout.groups
@@ -92,8 +97,12 @@ class _Terms:
     def expected(self, views: Views, d: int, heads: Heads, margins: Margins, unknown: Tensor) -> Tensor:
         """Sum of the unknown features' expected terms, (O, K, P)."""
         Mc, outputs = self.layout.n_continuous, views.outputs
-        total = outputs.new_zeros((self.slopes.shape[1], *outputs.shape[1:]), dtype=torch.float64)
-        if Mc:
+        total = outputs.new_zeros((len(self.function.intercept), *outputs.shape[1:]), dtype=torch.float64)
+        if Mc and self.slopes is None:
+            draws = _four_draws(outputs, views.noise[d : d + Mc], heads, margins, views.values[:Mc])
+            for values in draws:
+                self._add_curves(values, unknown, total, weight=0.25)
+        elif Mc and self.slopes is not None:
             values = views.values[:Mc]
             expect_numbers(outputs, views.noise[d : d + Mc], heads, margins, values)
             total += torch.einsum("mkp,mo->okp", values.mul_(unknown[:Mc].unsqueeze(1)), self.slopes)
@@ -105,6 +114,13 @@ class _Terms:
                 total += torch.einsum("lkp,lo->okp", shares, levels[i]) * own[i]
         return total
 
+    def _add_curves(self, values: Tensor, unknown: Tensor, total: Tensor, *, weight: float) -> None:
+        """Add the unknown numbers' terms at values (Mc, K, P), computed where curves are, to `total` (O, K, P)."""
+        for i, own in enumerate(values.cpu().numpy()):
+            some = np.flatnonzero(unknown[i].cpu().numpy())
+            terms = self.function.term(self.layout.order[i], own[:, some])  # (K, p, O)
+            total[..., some] += weight * torch.from_numpy(terms).to(total.device).permute(2, 0, 1)
+
 
 def expect_numbers(outputs: Tensor, noise: Tensor, heads: Heads, margins: Margins, out: Tensor) -> None:
     """Write means of the Gaussian heads' values (Mc, K, P) into `out`; `noise` is used where there is no closed form."""
@@ -112,7 +128,7 @@ def expect_numbers(outputs: Tensor, noise: Tensor, heads: Heads, margins: Margin
     mean, raw = outputs[:Mc], outputs[Mc : 2 * Mc]
     is_plain = type(margins.unscale) is FromStandard
     if not is_plain or heads.whole:
-        _average_draws(mean, raw, noise, heads, margins, out)
+        _average_draws(outputs, noise, heads, margins, out)
     if is_plain:
         closed = torch.empty_like(out)
         margins.unscale(truncated_mean(mean, torch.maximum(softplus(raw), margins.floors), margins.limits), closed)
@@ -120,16 +136,23 @@ def expect_numbers(outputs: Tensor, noise: Tensor, heads: Heads, margins: Margin
         out[plain] = closed[plain]
 
 
-def _average_draws(mean: Tensor, raw: Tensor, noise: Tensor, heads: Heads, margins: Margins, out: Tensor) -> None:
+def _average_draws(outputs: Tensor, noise: Tensor, heads: Heads, margins: Margins, out: Tensor) -> None:
     """Average four draws of equal distribution that together are far more even than one."""
-    turned = phi(noise).add_(0.5).frac_().clamp_(2.0**-24, 1 - 2.0**-24)
-    opposite = torch.erfinv(turned.mul_(2).sub_(1)).mul_(sqrt(2))
     out.zero_()
     values = torch.empty_like(out)
+    for drawn in _four_draws(outputs, noise, heads, margins, values):
+        out.add_(drawn, alpha=0.25)
+
+
+def _four_draws(outputs: Tensor, noise: Tensor, heads: Heads, margins: Margins, values: Tensor) -> Iterator[Tensor]:
+    """Write four draws (Mc, K, P) of equal distribution into `values`, one after the other."""
+    mean, raw = outputs[: len(values)], outputs[len(values) : 2 * len(values)]
+    turned = phi(noise).add_(0.5).frac_().clamp_(2.0**-24, 1 - 2.0**-24)
+    opposite = torch.erfinv(turned.mul_(2).sub_(1)).mul_(sqrt(2))
     for number in (noise, -noise, opposite, -opposite):
         margins.unscale(draw_gaussian(mean, raw.clone(), number.contiguous(), margins.floors, margins.limits), values)
         heads.keep_inside(values)
-        out.add_(values, alpha=0.25)
+        yield values
 
 
 def truncated_mean(mean: Tensor, scale: Tensor, limits: Tensor | None) -> Tensor:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from condshap.exceptions import NotFittedError, OptionError, SchemaError
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.affine import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
@@ -204,7 +204,7 @@ class Networks:
 
     def expect(
         self,
-        function: AffineFunction,
+        function: AdditiveFunction,
         X: Rows,
         masks: Masks,
         n_samples: int,
