@@ -34,10 +34,11 @@ from condshap.approaches.base import (
 from condshap.coalitions import CoalitionPlan, all_coalitions
 from condshap.exceptions import SchemaError
 from condshap.numerics.affine import AffineFunction
+from condshap.numerics.curves import Curve, CurvedFunction
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
-from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.values import splice
 
 _N_SAMPLES = 16
@@ -246,6 +247,43 @@ def check_expects_what_it_knows(case: Case) -> None:
         n_expected = 1 if fitted.expects_exactly else _N_SAMPLES
         assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
         assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
+
+
+@contract
+def check_expects_curves_it_knows(case: Case) -> None:
+    """What is expected of a sum of curves of known features is its value, if the approach offers ``expect_curves``."""
+    fitted, masks = case.fitted(), _interior(case)
+    if not hasattr(fitted, "expect_curves") or np.isnan(case.train).any():
+        return
+    assert isinstance(fitted.expects_curves_exactly, bool), "expects_curves_exactly must be True or False"
+    rows, keys = case.rows, row_keys(case.rows)
+    for c, mask in enumerate(masks):
+        function = _curves_of(case, mask)
+        found = fitted.expect_curves(rows, masks[c : c + 1], _N_SAMPLES, function=function, keys=keys, seed=0)
+        n_expected = found.values.shape[2]
+        assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
+        assert n_expected == 1 or not fitted.expects_curves_exactly, "what is exact must be said once"
+        assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
+
+
+def _curves_of(case: Case, mask: Masks) -> CurvedFunction:
+    """A step and a square of every number, a sine of every level, for features in the mask (M,); 0 for the others."""
+
+    def beyond(features: Indices, values: Floats) -> Floats:
+        return np.where(mask[features] & (values > 0), 1.0, 0.0)[:, None]
+
+    curves: list[Curve | None] = []
+    levels: list[Floats | None] = []
+    for j, feature in enumerate(case.schema.features):
+        both = np.concatenate([case.train[:, j], case.rows[:, j]])
+        low, high = both.min() - 1.0, both.max() + 1.0
+        pieces = np.array([[[0.0, 1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0, 3.0]]]) * mask[j]
+        is_number = feature.levels is None
+        curves.append(Curve.of(np.array([low, (low + high) / 2, high]), pieces) if is_number else None)
+        n_levels = 0 if feature.levels is None else len(feature.levels)
+        levels.append(None if is_number else np.sin(1.0 + np.arange(n_levels))[:, None] * mask[j])
+    missing = np.zeros((len(mask), 1))
+    return CurvedFunction(np.ones(1), tuple(curves), tuple(levels), missing, beyond, np.zeros(1))
 
 
 @contract

@@ -76,6 +76,23 @@ def test_additive_models_are_read_to_rounding(model):
     np.testing.assert_allclose(explainer.function_(rows)[:, 0], expected, atol=2e-9)
 
 
+@pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
+def test_boosted_stumps_of_others_are_read(name):
+    others = pytest.importorskip(name)
+    shape = {"max_depth": 1} if name == "xgboost" else {"num_leaves": 2, "verbose": -1}
+    make = others.XGBRegressor if name == "xgboost" else others.LGBMRegressor
+    model = make(n_estimators=50, **shape).fit(NUMBERS, y)
+    explainer = fitted(model)
+    assert isinstance(explainer.function_, CurvedFunction)
+    rows = np.random.default_rng(1).normal(size=(5000, 4)) * 2
+    expected = model.predict(pd.DataFrame(rows, columns=list("abcd")))
+    allowed = explainer.function_.allowed.max()  # of every feature; XGBoost adds in float32
+    assert allowed < 3e-6
+    np.testing.assert_allclose(explainer.function_(rows)[:, 0], expected, atol=4 * allowed, rtol=1e-13)
+    deeper = make(n_estimators=50, **{key: 3 * value for key, value in shape.items()}).fit(NUMBERS, y)
+    assert fitted(deeper).function_ is None
+
+
 def test_steps_are_found_to_the_last_float():
     explainer = fitted(STUMPS.fit(NUMBERS, y))
     thresholds = [tree.tree_.threshold[0] for tree in STUMPS.estimators_[:, 0]]
