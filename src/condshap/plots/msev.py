@@ -22,6 +22,7 @@ from condshap.plots.style import (
     amounts,
     colours_of,
     height_of,
+    legend_below,
     list_amounts,
     list_names,
     new_axes,
@@ -114,7 +115,7 @@ def _draw_rows(found: Mapping[str, Explanation], level: float, ax: Axes | None) 
     if others:
         ax.axhline(0.0, color=DARK, linewidth=0.8)
         ax.set_ylabel(f"MSEv less that of {shorten(first, 24)}", fontsize=LABEL_SIZE)
-        ax.legend(fontsize=VALUE_SIZE, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+        legend_below(ax)
     ax.set_xlabel("share of rows", fontsize=LABEL_SIZE)
     ax.tick_params(labelsize=VALUE_SIZE)
     open_frame(ax)
@@ -138,9 +139,7 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
     ax.tick_params(labelsize=VALUE_SIZE)
     if len(sizes) > 20:
         ax.set_xticks(sizes[:: -(-len(sizes) // 15)])
-    ax.legend(
-        fontsize=VALUE_SIZE, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=min(3, len(found))
-    )
+    legend_below(ax, ncols=min(3, len(found)))
     open_frame(ax)
     return ax
 
