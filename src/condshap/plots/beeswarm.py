@@ -14,9 +14,9 @@ from condshap.plots.selection import make_lines, one_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
+    add_legend,
     colour_bar,
     height_of,
-    legend_above,
     list_names,
     low_to_high,
     name_output,
@@ -68,7 +68,7 @@ def beeswarm(
         _colour_bar(ax)
     if any(gaps for _, gaps in found):
         ring = Line2D([], [], marker="o", linestyle="", markersize=4, markerfacecolor="white", markeredgecolor=PLAIN)
-        legend_above(ax, [ring], ["missing"], handletextpad=0.2)
+        add_legend(ax, ["missing"], [ring])
     return ax
 
 

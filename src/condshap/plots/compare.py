@@ -13,11 +13,11 @@ from condshap.plots.style import (
     HATCHES,
     LABEL_SIZE,
     TITLE_SIZE,
+    add_legend,
     amounts,
     colours_of,
     error_bars,
     height_of,
-    legend_below,
     list_names,
     new_axes,
     shorten,
@@ -80,5 +80,5 @@ def compare(
     output_name = "" if first.output is None else f"{shorten(first.output)}: "
     ax.set_title(f"{output_name}f(x) = {f_x}", fontsize=TITLE_SIZE)
     if legend:
-        legend_below(ax, ncols=min(3, len(picked)))
+        add_legend(ax)
     return ax

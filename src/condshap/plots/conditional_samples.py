@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError, listing
-from condshap.plots.style import DARK, GREY, MARKERS, colours_of, legend_above, new_axes, open_frame, shorten
+from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, new_axes, open_frame, shorten
 from condshap.plots.swarm import spread
 from condshap.plots.value_axis import ValueAxis
 from condshap.tables import Column, read_columns, to_pandas
@@ -65,7 +65,7 @@ def conditional_samples(
     axes[1].dress(ax, "y")
     open_frame(ax)
     if legend:
-        legend_above(ax, where="center", ncols=min(4, len(parts)))
+        add_legend(ax, above=True)
     return ax
 
 

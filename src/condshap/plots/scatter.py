@@ -19,8 +19,8 @@ from condshap.plots.style import (
     LOWERS,
     MARKERS,
     VALUE_SIZE,
+    add_legend,
     colour_bar,
-    legend_above,
     low_to_high,
     name_output,
     new_axes,
@@ -103,7 +103,7 @@ def _draw_points(ax: Axes, x: Floats, y: Floats, colour: Column | None) -> None:
         drawn = ax.scatter(x[here], y[here], c=by.place(colour)[here], cmap=low_to_high(), **style)
         colour_bar(ax, drawn, shorten(by.name))
         if missing.any():
-            legend_above(ax, [absent], ["missing"], handletextpad=0.2)
+            add_legend(ax, ["missing"], [absent])
         return
     strips, drawn_levels = by.place(colour), []
     for i, label in enumerate(by.labels):

@@ -7,6 +7,7 @@ from math import floor, log10
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
@@ -40,6 +41,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 TITLE_SIZE, LABEL_SIZE, VALUE_SIZE = 10.0, 9.0, 8.0  # points
 LONGEST_NAME, LONGEST_VALUE = 40, 16  # characters
+_LEGEND = 64  # characters side by side
 _LINE, _COLOUR_BAR = 0.32, 0.14  # inches of a line of a list, and across a scale of colours
 
 
@@ -172,17 +174,16 @@ def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, **options: Any) -> A
     return made.ax
 
 
-def legend_below(ax: Axes, **options: Any) -> None:
-    """Legend below the name of the x-axis, whatever the height of the axes."""
+def add_legend(
+    ax: Axes, labels: Sequence[str] = (), handles: Sequence[Artist] | None = None, *, above: bool = False
+) -> None:
+    """Legend above the axes or below the name of the x-axis, where it hides nothing, in as many columns as fit."""
+    drawn, names = ax.get_legend_handles_labels() if handles is None else (list(handles), list(labels))
+    columns = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.8}
-    ax.legend(**place, fontsize=VALUE_SIZE, frameon=False, **options)
-
-
-def legend_above(ax: Axes, *arguments: Any, where: str = "right", **options: Any) -> None:
-    """Legend above the axes, which hides nothing in them."""
-    anchor = {"right": 1.0, "center": 0.5}[where]
-    place: dict[str, Any] = {"loc": f"lower {where}", "bbox_to_anchor": (anchor, 1.0), "borderaxespad": 0.2}
-    ax.legend(*arguments, **place, fontsize=VALUE_SIZE, frameon=False, **options)
+    if above:
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+    ax.legend(drawn, names, **place, ncols=columns, fontsize=VALUE_SIZE, frameon=False)
 
 
 def list_names(ax: Axes, labels: Sequence[str]) -> None:
