@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
@@ -25,6 +24,7 @@ from condshap.plots.style import (
     name_output,
     new_axes,
     open_frame,
+    round_ticks,
     shorten,
 )
 from condshap.plots.swarm import swarm
@@ -121,7 +121,7 @@ def _draw_counts(ax: Axes, places: Floats, strips: Masks, values: Floats) -> Non
     low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
     reach = (high - low) or 2.0
     low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
-    marks = np.asarray(MaxNLocator(6).tick_values(low, high))
+    marks = np.asarray(round_ticks(6).tick_values(low, high))
     ax.set_yticks(marks[(marks >= low - 0.05 * reach) & (marks <= high + 0.05 * reach)])  # none beside the histogram
     ax.set_ylim(low - reach * (0.08 + _BAND / (1 - _BAND)), high + 0.05 * reach)
     numbers = places[~strips]

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
+from matplotlib.ticker import MaxNLocator
 
 from condshap.tables import Column
 from condshap.types import Floats
@@ -88,6 +89,11 @@ def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
     kept, given = (1 - share - gap) * box.height, share * box.height
     ax.set_position((box.x0, box.y0 if above else box.y1 - kept, box.width, kept))
     return figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax)
+
+
+def round_ticks(n: int) -> MaxNLocator:
+    """About n ticks at numbers that are easy to read."""
+    return MaxNLocator(n, steps=[1, 2, 2.5, 5, 10])
 
 
 def height_of(n_lines: int, per_line: float = _LINE) -> float:
