@@ -114,6 +114,12 @@ def shorten(text: object, longest: int = LONGEST_NAME) -> str:
     return line.replace("$", r"\$")
 
 
+def legend_name(name: str, longest: int = LONGEST_NAME) -> str:
+    """Name for a legend, which would leave out one that begins with an underscore."""
+    text = shorten(name, longest)
+    return f" {text}" if text.startswith("_") else text
+
+
 def number(value: float) -> str:
     """Value of a feature in at most about ten characters.
 
@@ -185,7 +191,8 @@ def add_legend(
 ) -> None:
     """Legend above the axes or below the name of the x-axis, where it hides nothing, in as many columns as fit."""
     drawn, names = ax.get_legend_handles_labels() if handles is None else (list(handles), list(labels))
-    columns = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
+    most = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
+    columns = -(-len(names) // -(-len(names) // most))  # lines of about the same length
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.8}
     if above:
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}

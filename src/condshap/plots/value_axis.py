@@ -96,7 +96,7 @@ class ValueAxis:
             edge = (self.high + self.missing_at) / 2
             (ax.axvline if which == "x" else ax.axhline)(edge, color=GREY, linewidth=0.8, linestyle=":")
         turned = self._turn() if which == "x" else {}
-        axis.set_tick_params(which="both", labelsize=VALUE_SIZE, **turned)
+        axis.set_tick_params(which="both", labelsize=VALUE_SIZE, length=3.5, **turned)
         if label:
             (ax.set_xlabel if which == "x" else ax.set_ylabel)(shorten(self.name), fontsize=LABEL_SIZE)
 

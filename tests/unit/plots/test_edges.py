@@ -112,6 +112,16 @@ def test_names_of_users_are_never_mathematics(explain):
     assert label == r"\$\alpha_{ = \$x\$"
 
 
+def test_names_with_an_underscore_are_in_legends(explain):
+    one = explain(np.ones((3, 2)))
+    for ax in (
+        plots.compare([one, one], names=["_a", "_b"]),
+        plots.conditional_samples(one.data, {"_a": one.data, "_b": one.data}, "feature 0", "feature 1"),
+    ):
+        texts = [text.get_text().strip() for text in ax.get_legend().get_texts()]
+        assert texts[-2:] == ["_a", "_b"]
+
+
 @pytest.mark.parametrize("name", ["bar", "waterfall", "beeswarm", "force", "heatmap"])
 def test_a_facet_has_a_panel_per_output(explain, name):
     values = np.random.default_rng(0).normal(size=(5, 3, 3))
