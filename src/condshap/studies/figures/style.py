@@ -17,6 +17,8 @@ COLOURS = {
     "copula": "#E69F00",
     "empirical": "#666666",
     "categorical": "#999933",
+    "regression_separate": "#F0E442",
+    "regression_surrogate": "#882255",
     "truth": "#000000",
 }
 """By method; they can be told apart by the colour-blind."""
