@@ -23,8 +23,8 @@ app = typer.Typer(
 
 
 def _example(*lines: str) -> str:
-    """Lines of a command as the end of its help, where an empty line stands for a new one."""
-    return "\n\n".join(["Example:", *(f"  {line}" for line in lines)])
+    """Lines of a command as the end of its help."""
+    return "\n".join(["Example:", *(f"  {line}" for line in lines)])
 
 
 _FILES = "--model model.skops --train train.csv"
@@ -35,7 +35,7 @@ app.command("fit", epilog=_example(f"condshap fit {_FILES} --out fitted.condshap
 app.command(
     "explain",
     epilog=_example(
-        f"condshap explain {_FILES} --rows rows.csv \\", "  --approach ctree --out ctree.parquet", "", "or, after fit:",
+        f"condshap explain {_FILES} --rows rows.csv \\", "  --approach ctree --out ctree.parquet", "# after 'condshap fit':",
         "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows rows.csv --out rows.parquet",
     ),
 )(explain)  # fmt: skip

@@ -58,7 +58,7 @@ _TAKES = {
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE...", help="Explanations of the same rows, as 'condshap explain' writes them."),
+    typer.Argument(metavar="FILE", help="Explanations of the same rows, as 'condshap explain' writes them."),
 ]
 
 
