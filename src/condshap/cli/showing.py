@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from condshap.approaches import available_approaches, find_approach
-from condshap.cli.files import load_explanations, make_room, suffix_of
+from condshap.cli.files import load_explanations, make_room, read_table, suffix_of
 from condshap.cli.options import AsJson
 from condshap.cli.screen import clear_messages, print_json, print_written
 
@@ -87,6 +87,10 @@ def report(
     name: Annotated[
         list[str] | None, typer.Option(help="Name of an explanation, one per file; by default its approach.")
     ] = None,
+    train: Annotated[
+        Path | None, typer.Option(help="Training rows: rows outside their range are marked. .csv or .parquet.")
+    ] = None,
+    model_name: Annotated[str | None, typer.Option(help="What was explained, to be written down.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make one HTML page of explanations: how good they are, which features matter, and every row by itself."""
@@ -99,7 +103,8 @@ def report(
     with clear_messages():
         make_room(out)
         found = load_explanations(files)
-        write_report(list(found.values()), out, names=name or list(found), title=title)
+        labels, rows = name or list(found), None if train is None else read_table(train)
+        write_report(list(found.values()), out, names=labels, title=title, model=model_name, train=rows)
         print_written([out], as_json=as_json)
 
 

@@ -61,7 +61,8 @@ def run_abalone(
     msev = msev_table(explanations, PAPER_MSEV)
     chosen = choose_rows(explanations[0], explanations[0].data["Sex"].astype(str).to_numpy())
     three_rows = three_rows_table(explanations, chosen)
-    files = write_files(out, explanations, msev, three_rows, title="Rings of abalone, explained by a random forest")
+    about = {"title": "Abalone: the rings that a forest predicts", "model": model, "train": data.X_train}
+    files = write_files(out, explanations, msev, three_rows, **about)
     figures = draw_figures(out, data, explainers, [explanation[chosen] for explanation in explanations])
     result = DemoResult(explanations, msev, chosen, three_rows, (files[0], *figures, *files[1:]))
     print_result(result, console)

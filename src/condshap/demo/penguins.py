@@ -60,7 +60,8 @@ def run_penguins(
     shown = [one_output(explanation, SPECIES) for explanation in explanations]
     chosen = choose_rows(shown[0], rows.isna().any(axis=1).to_numpy())
     three_rows = three_rows_table(shown, chosen)
-    files = write_files(out, explanations, msev, three_rows, title="Species of penguins, explained by a random forest")
+    about = {"title": "Penguins: the species that a forest sees", "model": model, "train": data.X_train}
+    files = write_files(out, explanations, msev, three_rows, **about)
     result = DemoResult(explanations, msev, chosen, three_rows, files)
     print_result(result, shown, console)
     return result

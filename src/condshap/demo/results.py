@@ -106,13 +106,13 @@ def three_rows_table(explanations: Sequence[Explanation], chosen: Indices) -> pd
 
 
 def write_files(
-    out: Path, explanations: Sequence[Explanation], msev: pd.DataFrame, three_rows: pd.DataFrame, title: str
+    out: Path, explanations: Sequence[Explanation], msev: pd.DataFrame, three_rows: pd.DataFrame, **about: Any
 ) -> tuple[Path, ...]:
-    """Write the report, explanations as Parquet and both tables as CSV."""
+    """Write the report, explanations as Parquet and both tables as CSV; `about` goes to `condshap.report`."""
     from condshap.reporting import report
 
     written = [out / "report.html"]
-    report(list(explanations), written[0], title=title)
+    report(list(explanations), written[0], **about)
     for explanation in explanations:
         written.append(out / f"{explanation.provenance.approach}.parquet")
         explanation.save(written[-1])
