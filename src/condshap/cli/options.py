@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -106,7 +106,7 @@ class Settings:
             tolerance=self.tolerance,
             max_coalitions=self.max_coalitions,
             base_value=self.base_value,
-            output=_read_output(self.output, model),
+            output=read_output(self.output, getattr(model, "classes_", ())),
             additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
             seed=self.seed,
             n_jobs=self.n_jobs,
@@ -151,7 +151,7 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     names = [field.name for field in fields(Settings) if field.name != "given"]
 
     def run(context: typer.Context, **words: Any) -> None:
-        given = frozenset(name for name in words if _is_given(name, context))
+        given = frozenset(name for name in words if is_given(name, context))
         chosen = {name: words.pop(name) for name in names}
         command(**words, settings=Settings(**chosen, given=given))
 
@@ -172,13 +172,13 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _is_given(name: str, context: typer.Context) -> bool:
+def is_given(name: str, context: typer.Context) -> bool:
+    """Whether an option was given, rather than left at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _read_output(output: str | None, model: Model) -> str | int | None:
-    """An output as the API takes it: digits are a position, unless a class has this name."""
-    names = [str(name) for name in getattr(model, "classes_", ())]
-    is_position = output is not None and output not in names and output.removeprefix("-").isdigit()
+def read_output(output: str | None, names: Iterable[object]) -> str | int | None:
+    """An output as the API takes it: digits are a position, unless one of the outputs has this name."""
+    is_position = output is not None and output.removeprefix("-").isdigit() and output not in map(str, names)
     return int(output) if is_position and output is not None else output

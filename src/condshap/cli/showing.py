@@ -15,8 +15,10 @@ from rich.table import Table
 
 from condshap.approaches import available_approaches, find_approach
 from condshap.cli.files import load_explanations, make_room, read_table, suffix_of
-from condshap.cli.options import AsJson
+from condshap.cli.options import AsJson, is_given, read_output
 from condshap.cli.screen import clear_messages, print_json, print_written
+from condshap.exceptions import OptionError, listing
+from condshap.explanation import Explanation
 
 _PICTURES = (".png", ".pdf", ".svg")
 _DPI = 150
@@ -45,16 +47,16 @@ class By(StrEnum):
 
 _SEVERAL = {Kind.compare, Kind.msev}
 _TAKES = {
-    Kind.bar: {"row", "facet"},
-    Kind.waterfall: {"row", "facet"},
-    Kind.beeswarm: {"facet"},
-    Kind.scatter: {"feature", "color", "facet"},
-    Kind.force: {"row", "facet"},
-    Kind.heatmap: {"facet"},
-    Kind.compare: {"row"},
+    Kind.bar: {"row", "max_features"},
+    Kind.waterfall: {"row", "max_features"},
+    Kind.beeswarm: {"max_features"},
+    Kind.scatter: {"feature", "color"},
+    Kind.force: {"row", "max_features"},
+    Kind.heatmap: {"max_features"},
+    Kind.compare: {"row", "max_features"},
     Kind.msev: {"by"},
 }
-"""Options that belong to a kind; all kinds take the others."""
+"""Options that belong to some kinds only; all take the others."""
 
 Files = Annotated[
     list[Path],
@@ -120,45 +122,54 @@ def plot(
     feature: Annotated[str | None, typer.Option(help="With --kind scatter: the feature along the x-axis.")] = None,
     color: Annotated[str | None, typer.Option(help="With --kind scatter: the feature that colours the points.")] = None,
     by: Annotated[By, typer.Option(help="With --kind msev: what to average over.")] = By.overall,
-    output: Annotated[str | None, typer.Option(help="One output of several, by its name.")] = None,
+    output: Annotated[str | None, typer.Option(help="One output of several: a name or a position.")] = None,
     facet: Annotated[bool, typer.Option("--facet", help="A panel for each of several outputs.")] = False,
     max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest is folded into one.")] = 12,
     as_json: AsJson = False,
 ) -> None:
     """Draw explanations: one kind of plot, one picture."""
     _check_plot(context, kind, files, out)
-    options: dict[str, Any] = {"output": output}
-    if kind is not Kind.msev:
-        options["max_features"] = max_features
+    given = {"row": (row or [0])[0], "feature": feature, "color": color, "by": by.value, "max_features": max_features}
+    options: dict[str, Any] = {name: value for name, value in given.items() if name in _TAKES[kind]}
     if kind is Kind.bar:
+        del options["row"]
         options["rows"] = row
-    elif "row" in _TAKES[kind]:
-        options["row"] = (row or [0])[0]
-    elif kind is Kind.scatter:
-        options |= {"feature": feature, "color": color}
-        del options["max_features"]
-    elif kind is Kind.msev:
-        options["by"] = by.value
     with clear_messages():
         make_room(out)
-        _draw(kind, files, out, options, facet=facet)
+        _draw(kind, load_explanations(files), out, options, output=output, facet=facet)
         print_written([out], as_json=as_json)
 
 
-def _draw(kind: Kind, files: list[Path], out: Path, options: dict[str, Any], *, facet: bool) -> None:
+def _draw(
+    kind: Kind, found: dict[str, Explanation], out: Path, options: dict[str, Any], *, output: str | None, facet: bool
+) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")  # files only: no display is needed
+    import matplotlib.pyplot as plt
+
     from condshap import plots
 
     draw = getattr(plots, kind.value)
-    found = load_explanations(files)
-    if kind in _SEVERAL:
-        axes = draw(list(found.values()), names=list(found), **options)
-    elif facet:
-        del options["output"]
-        axes = plots.facet(draw, *found.values(), **options)
+    what = found if kind in _SEVERAL else next(iter(found.values()))
+    if facet:
+        axes = plots.facet(draw, what, **options)[0]
     else:
-        axes = draw(*found.values(), **options)
-    figure = (axes if hasattr(axes, "figure") else axes.flat[0]).figure
-    figure.savefig(out, dpi=_DPI, bbox_inches="tight")
+        chosen = _choose_output(kind, next(iter(found.values())), output)
+        axes = draw(what, output=chosen, **options)
+    axes.figure.savefig(out, dpi=_DPI, bbox_inches="tight")
+    plt.close(axes.figure)
+
+
+def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> str | int | None:
+    """One output by name or position, which must be given where there are several; only MSEv can be added up."""
+    names = explanation.output_names
+    if output is None and explanation.values.ndim == 3 and kind is not Kind.msev:
+        raise OptionError(
+            f"one of the {len(names)} outputs {listing(names)} must be chosen. Add --output with its name or position, or "
+            "--facet to draw all of them."
+        )
+    return read_output(output, names)
 
 
 def _check_plot(context: typer.Context, kind: Kind, files: list[Path], out: Path) -> None:
@@ -171,10 +182,11 @@ def _check_plot(context: typer.Context, kind: Kind, files: list[Path], out: Path
             f"--kind {kind} takes one, got {len(files)}; for several: {several}.", param_hint="FILE"
         )
     for option in sorted(set.union(*_TAKES.values()) - _TAKES[kind]):
-        source = context.get_parameter_source(option)
-        if source is not None and source.name == "COMMANDLINE":
-            kinds = [str(one) for one, taken in _TAKES.items() if option in taken]
-            raise typer.BadParameter(f"goes with --kind {', '.join(kinds)} only.", param_hint=f"--{option}")
+        if is_given(option, context):
+            kinds = ", ".join(one for one, taken in _TAKES.items() if option in taken)
+            raise typer.BadParameter(f"goes with --kind {kinds} only.", param_hint=f"--{option.replace('_', '-')}")
+    if is_given("facet", context) and is_given("output", context):
+        raise typer.BadParameter("draws all outputs, so leave out --output.", param_hint="--facet")
     if kind is Kind.scatter and context.params["feature"] is None:
         raise typer.BadParameter("is needed by --kind scatter.", param_hint="--feature")
     if kind is not Kind.bar and len(context.params["row"] or ()) > 1:
