@@ -121,18 +121,15 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
 
 def print_comparison(table: pd.DataFrame, level: float) -> None:
     """Show the lines of `compare`; the smallest MSEv is bold."""
-    shown = Table("approach", box=box.ROUNDED)
-    for heading in ("MSEv", "std. error", f"{level:.3g} interval".replace("0.95", "95 %"), "seconds", "model rows"):
-        shown.add_column(heading, justify="right")
+    shown = Table(box=box.ROUNDED)
+    shown.add_column("approach", no_wrap=True)
+    for heading in ("MSEv", f"{100 * level:.4g} % interval", "seconds", "model rows"):
+        shown.add_column(heading, justify="right", no_wrap=True)
     for line in table.to_dict("records"):
-        msev = f"{line['msev']:.4g}"
-        is_best = line["msev"] == table["msev"].min()
+        style = "bold" if line["msev"] == table["msev"].min() else None
         interval = "" if math.isnan(line["low"]) else f"{line['low']:.4g} to {line['high']:.4g}"
-        error = "" if math.isnan(line["msev_se"]) else f"{line['msev_se']:.2g}"
-        best = f"[bold]{msev}[/bold]" if is_best else msev
-        shown.add_row(
-            escape(line["approach"]), best, error, interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}"
-        )
+        numbers = (f"{line['msev']:.4g}", interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
+        shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
     console.print("MSEv, the mean squared distance of v(S) from the prediction: smaller is better")
     console.print(shown)
