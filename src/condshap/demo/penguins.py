@@ -96,9 +96,10 @@ def choose_rows(explanation: Explanation, has_gap: Masks) -> Indices:
 def print_result(result: DemoResult, shown: Sequence[Explanation], console: Console) -> None:
     """Print MSEv of all three probabilities, three rows of one of them, and where the files are."""
     print_msev(result.msev, console, digits=3)
+    console.print("Added over the probabilities of the three species.")
     for letter, why, position in zip(LETTERS, _WHY, result.chosen, strict=True):
         rows = [explanation[int(position)] for explanation in shown]
-        heading = f"a bird {why}, P({SPECIES}) = {rows[0].predictions[0]:.2f}"
+        heading = f"a bird {why}, P({SPECIES}) = {rows[0].predictions[0]:.3f}"
         console.print(f"\n[bold]Row {letter}[/bold]: {heading}", highlight=False)
-        print_row(rows, console)
+        print_row(rows, console, digits=3)
     print_files(result.files, console)

@@ -144,17 +144,18 @@ def print_msev(msev: pd.DataFrame, console: Console, digits: int = 2) -> None:
     console.print(table)
 
 
-def print_row(rows: Sequence[Explanation], console: Console) -> None:
+def print_row(rows: Sequence[Explanation], console: Console, digits: int = 2) -> None:
     """Print one explained row: its features, and per approach their Shapley values with standard errors."""
     table = Table(show_footer=True, box=box.ROUNDED)
     table.add_column("feature", footer="base value + sum")
     table.add_column("value", justify="right")
     for one in rows:
-        total = f"{one.base_values[0]:.2f} {one.values[0].sum():+.2f} = {one.predictions[0]:.2f}"
+        base, rise, prediction = one.base_values[0], one.values[0].sum(), one.predictions[0]
+        total = f"{base:.{digits}f} {rise:+.{digits}f} = {prediction:.{digits}f}"
         table.add_column(one.provenance.approach, footer=total, justify="right")
     for j, feature in enumerate(rows[0].feature_names):
         value = _text(rows[0].data.iloc[0, j])
-        table.add_row(feature, value, *(_signed(one.values[0, j], one.std_errors[0, j]) for one in rows))
+        table.add_row(feature, value, *(_signed(one.values[0, j], one.std_errors[0, j], digits) for one in rows))
     console.print(table)
 
 
@@ -164,6 +165,6 @@ def _text(value: Any) -> str:
     return "missing" if pd.isna(value) else f"{value:g}"
 
 
-def _signed(value: float, error: float) -> Text:
+def _signed(value: float, error: float, digits: int) -> Text:
     """Shapley value in red if it raises the prediction, in blue if it lowers it."""
-    return Text(f"{value:+.2f} ± {error:.2f}", style="red" if value > 0 else "blue")
+    return Text(f"{value:+.{digits}f} ± {error:.{digits}f}", style="red" if value > 0 else "blue")
