@@ -19,6 +19,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.coalitions.nested import beginning, checkpoints
 from condshap.exceptions import CondShapWarning
 from condshap.numerics.shapley import can_separate
+from condshap.progress import make_bar
 from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
 from condshap.types import Floats, Indices, Masks
 from condshap.values import ValueTable
@@ -34,7 +35,7 @@ Estimate = Callable[[Indices, Indices], ValueTable]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: tqdm decides)."""
+    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: if somebody sees it)."""
 
     tolerance: float
     least_spread: Floats
@@ -215,11 +216,8 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
 
 def _bar(goal: Goal) -> Any:
     """Bar that is full when the worst row has settled."""
-    from tqdm.auto import tqdm
-
-    disable = None if goal.progress is None else not goal.progress
-    form = "{desc}: {percentage:3.0f} %|{bar}| {postfix}"
-    return tqdm(total=100, desc="precision", disable=disable, bar_format=form)
+    form = "{desc}: {percentage:3.0f} %|{bar}| [{elapsed}<{remaining}{postfix}]"
+    return make_bar(show=goal.progress, total=100, desc="precision", bar_format=form)
 
 
 def _show(bar: Any, n_coalitions: int, n_open: int, worst: float, goal: Goal) -> None:
