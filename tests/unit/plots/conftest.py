@@ -31,7 +31,7 @@ def build(
     table: ValueTable | None = None,
 ) -> Explanation:
     """Explanation with given Shapley values (R, P) or (R, P, O)."""
-    values = np.asarray(values, dtype=float)
+    values = np.array(values, dtype=float)  # a copy: tests change explanations
     R, P = values.shape[:2]
     names = names or [f"feature {j}" for j in range(P)]
     membership = tuple(tuple(m) for m in groups.values()) if groups else tuple((j,) for j in range(P))
