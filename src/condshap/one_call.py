@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from condshap.approaches.base import Approach
+from condshap.approaches import find_approach
+from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
+from condshap.schema import FeatureSchema
 from condshap.types import Model, Table
 
 
@@ -86,6 +88,16 @@ def compare(
     return compare_explanations(
         (explain(model, X_train, X, approach=approach, **options) for approach in approaches), level=level
     )
+
+
+def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Iterable[str | int] = ()) -> None:
+    """Refuse approaches that do not suit training rows, before any of them is fitted."""
+    schema = FeatureSchema.learn(X_train, categorical)
+    rows = schema.encode(X_train)
+    for name in names:
+        approach = find_approach(name)()
+        check_supported(approach, schema)
+        check_missing(approach, rows, schema, what="training rows")
 
 
 def compare_explanations(explanations: Iterable[Explanation], *, level: float = 0.95) -> pd.DataFrame:

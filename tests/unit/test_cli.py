@@ -606,6 +606,14 @@ def test_compare_refuses_before_any_work(folder: Path, tmp_path: Path) -> None:
     assert "the output folder must be one that can be made" in _message(wrong)
     assert _compare(folder, tmp_path / "out", "--tolerance", 0.1).exit_code == 2
     assert _compare(folder, tmp_path / "out", "--level", 2).exit_code == 2
+    wrong = _compare(folder, tmp_path / "out", "--approach", "independence", "--approach", "gaussian")
+    assert wrong.exit_code == 1
+    assert "approach 'gaussian' needs continuous features" in _message(wrong)
+    assert "Approach 1 of 2" not in _message(wrong)
+    wrong = _compare(folder, tmp_path / "out", *BOTH, "--n-samples", 10)
+    assert wrong.exit_code == 2
+    assert "approaches ['regression_separate'] use no samples" in " ".join(wrong.output.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()
 
 
 def test_compare_takes_the_papers_approaches_when_none_is_named(folder: Path, tmp_path: Path, monkeypatch) -> None:

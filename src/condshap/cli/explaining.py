@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from condshap.approaches import find_approach
+from condshap.approaches.base import Approach, is_sampler
 from condshap.cli.files import PARQUET, load_model, make_room, read_table, select_features, suffix_of
 from condshap.cli.options import (
     DEFAULT_APPROACH,
@@ -30,6 +32,7 @@ from condshap.cli.screen import (
     say,
     summary_of,
 )
+from condshap.exceptions import listing
 from condshap.options import check_folder
 
 PAPER_APPROACHES = ("independence", "ctree", "vaeac")
@@ -110,15 +113,15 @@ def compare(
 ) -> None:
     """Explain the same rows with several approaches, and compare them by MSEv: how well v(S) predicts the model."""
     settings.check()
-    from condshap.one_call import compare_explanations
+    from condshap.one_call import check_approaches, compare_explanations
 
     with clear_messages():
         names = tuple(dict.fromkeys(approach or PAPER_APPROACHES))
-        for name in names:
-            find_approach(name)  # a misspelt name or an unusable path should not wait for the numbers
-        check_folder(out)
+        _check_samples([find_approach(name) for name in names], settings)
         loaded = load_model(model, trust=trust_model)
         X_train, X = (select_features(read_table(path), loaded, path) for path in (train, rows))
+        check_approaches(names, X_train, categorical=settings.categorical or ())
+        check_folder(out)
         explanations, written = [], []
         for i, name in enumerate(names, start=1):
             say(f"Approach {i} of {len(names)}: {name} ...")
@@ -134,6 +137,16 @@ def compare(
             return
         print_comparison(table, level)
         print_written(written, as_json=False)
+
+
+def _check_samples(approaches: Sequence[type[Approach]], settings: Settings) -> None:
+    """Refuse options about samples where an approach uses none, before another one has spent its time."""
+    without = [approach.name for approach in approaches if not is_sampler(approach)]
+    for option in sorted({"n_samples", "target_error"} & settings.given if without else ()):
+        raise typer.BadParameter(
+            f"approaches {listing(without)} use no samples: leave them or this option out.",
+            param_hint=f"--{option.replace('_', '-')}",
+        )
 
 
 def _check_explain(out: Path, explainer: Path | None, train: Path | None, settings: Settings) -> None:

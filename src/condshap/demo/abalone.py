@@ -20,7 +20,6 @@ from condshap.datasets import Dataset, load_abalone
 from condshap.demo.results import (
     LETTERS,
     DemoResult,
-    check_approaches,
     fit_each,
     msev_table,
     print_files,
@@ -31,6 +30,7 @@ from condshap.demo.results import (
 )
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
+from condshap.one_call import check_approaches
 from condshap.options import check_folder
 from condshap.studies.abalone import choose_three
 from condshap.types import Indices
@@ -70,9 +70,11 @@ def run_abalone(
 
 
 def choose_approaches(names: Sequence[str], data: Dataset) -> tuple[str, ...]:
-    """Approaches to run: those asked for, or those of the paper that exist."""
+    """Approaches to run: those asked for, or those of the paper that exist; unfit ones are refused."""
     known = tuple(name for name in PAPER_MSEV if name in available_approaches())
-    return check_approaches(names or known, data)
+    chosen = tuple(dict.fromkeys(names)) or known
+    check_approaches(chosen, data.X_train)
+    return chosen
 
 
 def fit_forest(data: Dataset, n_trees: int = 500, seed: int = 0) -> Any:

@@ -18,7 +18,6 @@ from condshap.datasets import Dataset, load_penguins
 from condshap.demo.results import (
     LETTERS,
     DemoResult,
-    check_approaches,
     fit_each,
     msev_table,
     one_output,
@@ -29,6 +28,7 @@ from condshap.demo.results import (
     write_files,
 )
 from condshap.explanation import Explanation
+from condshap.one_call import check_approaches
 from condshap.options import check_folder
 from condshap.types import Indices, Masks
 
@@ -68,9 +68,11 @@ def run_penguins(
 
 
 def choose_approaches(names: Sequence[str], data: Dataset) -> tuple[str, ...]:
-    """Approaches to run: those asked for, or all that take missing values."""
+    """Approaches to run: those asked for, or all that take missing values; unfit ones are refused."""
     takes_gaps = tuple(name for name in available_approaches() if find_approach(name).handles_missing)
-    return check_approaches(names or takes_gaps, data)
+    chosen = tuple(dict.fromkeys(names)) or takes_gaps
+    check_approaches(chosen, data.X_train)
+    return chosen
 
 
 def fit_classifier(data: Dataset, n_trees: int = _TREES, seed: int = 0) -> Any:

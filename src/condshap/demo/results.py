@@ -15,13 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from condshap.approaches import find_approach
-from condshap.approaches.base import check_missing, check_supported
 from condshap.datasets import Dataset
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.one_call import compare_explanations
-from condshap.schema import FeatureSchema
 from condshap.types import Indices
 
 LETTERS = ("A", "B", "C")
@@ -45,18 +42,6 @@ class DemoResult:
     chosen: Indices
     three_rows: pd.DataFrame
     files: tuple[Path, ...]
-
-
-def check_approaches(names: Sequence[str], data: Dataset) -> tuple[str, ...]:
-    """Approaches to run, each once; those that do not suit the rows are refused before any work."""
-    chosen = tuple(dict.fromkeys(names))
-    schema = FeatureSchema.learn(data.X_train)
-    rows = schema.encode(data.X_train)
-    for name in chosen:
-        approach = find_approach(name)()
-        check_supported(approach, schema)
-        check_missing(approach, rows, schema, what="training rows")
-    return chosen
 
 
 def fit_each(

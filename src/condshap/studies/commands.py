@@ -42,12 +42,16 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     """Parser of all commands."""
     parser = argparse.ArgumentParser(prog=prog, description="The paper's studies: run them, and make their tables.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    listing = commands.add_parser("list", help="name the studies")
+    small = "categorical --quick"
+    listing = commands.add_parser("list", help="name the studies", epilog=f"example: {prog} list --json")
     listing.add_argument("--json", action="store_true", help="JSON and not lines")
     listing.set_defaults(command=list_studies)
-    _run_parser(commands.add_parser("run", help="run whatever a store still lacks of a study"))
-    _table_parser(commands.add_parser("table", help="hold results against the paper's, as Markdown or CSV"))
-    _plot_parser(commands.add_parser("plot", help="draw the figures of a study"))
+    about = "run whatever a store still lacks of a study"
+    _run_parser(commands.add_parser("run", help=about, epilog=f"example: {prog} run {small} --repetitions 2"))
+    about = "hold results against the paper's, as Markdown, CSV or JSON"
+    _table_parser(commands.add_parser("table", help=about, epilog=f"example: {prog} table {small} --csv"))
+    about = "draw the figures of a study"
+    _plot_parser(commands.add_parser("plot", help=about, epilog=f"example: {prog} plot {small} --out figures"))
     return parser
 
 

@@ -214,3 +214,10 @@ def test_lists_and_tables_are_printed_as_json(store, tmp_path, capsys):
     pd.testing.assert_frame_equal(read, csv)
     with pytest.raises(SystemExit):
         main([*table, "--json", "--csv"])
+
+
+@pytest.mark.parametrize("command", ["list", "run", "table", "plot"])
+def test_the_help_of_every_command_has_an_example(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"example: condshap study {command}" in " ".join(capsys.readouterr().out.split())
