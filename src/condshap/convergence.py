@@ -156,7 +156,7 @@ def _follow(
                 rows[done], n_pairs, v[:, done], v_errors[:, done], solved.values[done], solved.std_errors[done],
                 total[done], needs_samples[done],
             )  # fmt: skip
-        _show(bar, len(some.masks), int((~done).sum()), float(total.max(initial=0.0)), goal)
+        _show(bar, int((~done).sum()), float(total.max(initial=0.0)), goal)
         rows, v, v_errors = rows[~done], v[:, ~done], v_errors[:, ~done]
         if len(rows) == 0:
             return
@@ -220,8 +220,7 @@ def _bar(goal: Goal) -> Any:
     return make_bar(show=goal.progress, total=100, desc="precision", bar_format=form)
 
 
-def _show(bar: Any, n_coalitions: int, n_open: int, worst: float, goal: Goal) -> None:
+def _show(bar: Any, n_open: int, worst: float, goal: Goal) -> None:
     """Errors fall about as the root of the number of coalitions, so the square is the share of the way."""
     bar.n = 100 if n_open == 0 else max(bar.n, round(99 * min(1.0, goal.tolerance / max(worst, 1e-300)) ** 2))
-    state = f"worst error {worst:.2%} of spread, wanted {goal.tolerance:.2%}"
-    bar.set_postfix_str(f"{n_coalitions} coalitions, {n_open} rows to go, {state}")
+    bar.set_postfix_str(f"{n_open} rows to go, error {worst:.1%}, wanted {goal.tolerance:.1%}")  # fits 80 columns

@@ -117,7 +117,7 @@ def compare(
 
     with clear_messages():
         names = tuple(dict.fromkeys(approach or PAPER_APPROACHES))
-        _check_samples([find_approach(name) for name in names], settings)
+        _check_samples([find_approach(name)() for name in names], settings)
         loaded = load_model(model, trust=trust_model)
         X_train, X = (select_features(read_table(path), loaded, path) for path in (train, rows))
         check_approaches(names, X_train, categorical=settings.categorical or ())
@@ -139,7 +139,7 @@ def compare(
         print_written(written, as_json=False)
 
 
-def _check_samples(approaches: Sequence[type[Approach]], settings: Settings) -> None:
+def _check_samples(approaches: Sequence[Approach], settings: Settings) -> None:
     """Refuse options about samples where an approach uses none, before another one has spent its time."""
     without = [approach.name for approach in approaches if not is_sampler(approach)]
     for option in sorted({"n_samples", "target_error"} & settings.given if without else ()):
