@@ -575,6 +575,7 @@ def test_compare_has_the_numbers_of_the_api(folder: Path, tmp_path: Path) -> Non
         explanation = condshap.load_explanation(path)
         assert explanation.provenance.approach == line["approach"]
         assert float(explanation.msev) == line["msev"]
+        assert (line["low"], line["high"]) == explanation.msev.interval(0.9)
     assert pd.read_csv(found["written"][-1])["msev"].tolist() == [line["msev"] for line in found["approaches"]]
 
 
