@@ -1,88 +1,26 @@
-"""Public contract suite: whether an approach, anyone's, keeps its promises.
-
-``check_approach(approach)`` runs every check on tables of the kinds that the approach supports and raises an
-AssertionError that names the first broken promise. ``approach_checks()`` gives the checks one by one, for
-``pytest.mark.parametrize``. `GaussianTruth` is an approach with a known answer, for tests of everything else.
-"""
+"""Case -> AssertionError if an approach breaks a promise: one function per promise."""
 
 from __future__ import annotations
 
-import copy
 import json
 import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator, clone
 
-from condshap.approaches.base import (
-    CONTINUOUS_ONLY,
-    ConditionalSampler,
-    ConditionalSamples,
-    DrawnRows,
-    State,
-    check_missing,
-    check_supported,
-    fit_approach,
-    is_sampler,
-    restore_approach,
-)
-from condshap.coalitions import CoalitionPlan, all_coalitions
+from condshap.approaches.base import State, check_missing, check_supported, is_sampler, restore_approach
 from condshap.exceptions import SchemaError
 from condshap.numerics.affine import AffineFunction
 from condshap.numerics.curves import Curve, CurvedFunction
-from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.values import splice
+from condshap.testing.cases import N_SAMPLES, Case, cases, example_table, fresh_copy, interior, outputs
+from condshap.types import Floats, Indices, Masks
 
-_N_SAMPLES = 16
-
-Check = Callable[["Case"], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """An unfitted approach and a table of a kind that it supports: training rows (N, M), rows to explain (R, M)."""
-
-    approach: Any
-    kind: str
-    schema: FeatureSchema
-    train: Rows
-    rows: Rows
-    plan: CoalitionPlan
-
-    def fitted(self) -> Any:
-        """Fit a fresh copy of the approach."""
-        return self.fit(fresh_copy(self.approach))
-
-    def fit(self, fresh: Any) -> Any:
-        """Fit this approach on the training rows."""
-        return fit_approach(fresh, self.train, self.schema, plan=self.plan, seed=0, predict=_outputs)
-
-    def answer(self, fitted: Any, rows: Rows, masks: Masks, *, seed: int = 0) -> Floats:
-        """Return spliced samples with their weights as the last column (C, R, 16, M + 1), or values (C, R, O).
-
-        Fewer samples are padded, and all padding, which has weight zero, is zero.
-        """
-        if not is_sampler(fitted):
-            return np.asarray(fitted.estimate(rows, masks))
-        samples = fitted.sample(rows, masks, _N_SAMPLES, keys=row_keys(rows), seed=seed)
-        spliced = _spliced(samples, rows, masks)
-        weights = np.ones(spliced.shape[:3]) if samples.weights is None else samples.weights
-        joined = np.concatenate([spliced * (weights != 0)[..., None], weights[..., None]], axis=3)
-        assert joined.shape[2] <= _N_SAMPLES, f"at most {_N_SAMPLES} samples were asked for, got {joined.shape[2]}"
-        return np.pad(joined, [(0, 0), (0, 0), (0, _N_SAMPLES - joined.shape[2]), (0, 0)])
-
-
-def fresh_copy(approach: Any) -> Any:
-    """Unfitted copy of an approach."""
-    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)
+Check = Callable[[Case], None]
 
 
 def check_approach(approach: Any) -> None:
@@ -106,67 +44,6 @@ def approach_checks() -> Iterator[tuple[str, Check]]:
     for name, check in list(globals().items()):
         if name.startswith("check_") and getattr(check, "is_contract", False):
             yield name.removeprefix("check_").replace("_", " "), check
-
-
-def cases(approach: Any) -> Iterator[Case]:
-    """Tables of every kind that the approach supports: continuous, categorical, both, and with missing values."""
-    frames = {"continuous": ["a", "b", "c"], "categorical": ["d", "e", "f"], "mixed": ["a", "b", "d", "e"]}
-    needed = {
-        "continuous": {Kind.CONTINUOUS},
-        "categorical": {Kind.CATEGORICAL},
-        "mixed": {Kind.CONTINUOUS, Kind.CATEGORICAL},
-    }
-    table = example_table(80)
-    for kind, columns in frames.items():
-        if needed[kind] <= approach.supports:
-            yield _case(approach, kind, table[columns])
-            if approach.handles_missing:
-                yield _case(approach, f"{kind} with missing", _with_gaps(table[columns]))
-
-
-def example_table(n: int, seed: int = 0) -> pd.DataFrame:
-    """Draw n rows of dependent features: continuous a, b, c and categorical d, e, f."""
-    rng = np.random.default_rng(seed)
-    common = rng.normal(size=n)
-    a, b, c = (common + 0.7 * rng.normal(size=n) for _ in range(3))
-    levels = np.array(["high", "low", "middle"])
-    return pd.DataFrame(
-        {
-            "a": a,
-            "b": np.exp(b),
-            "c": c**3,
-            "d": pd.Categorical(levels[np.digitize(common + rng.normal(size=n), [-0.5, 0.5])], categories=levels),
-            "e": common + 0.5 * rng.normal(size=n) > 0,
-            "f": pd.Series(np.where(common + rng.normal(size=n) > 0, "yes", "no")),
-        }
-    )
-
-
-def _with_gaps(table: pd.DataFrame) -> pd.DataFrame:
-    gaps = np.random.default_rng(5).random(table.shape) < 0.1
-    gaps[:, 0] &= np.arange(len(table)) % 2 == 0
-    return table.astype({c: object for c in table.columns if table[c].dtype == bool}).mask(gaps)
-
-
-def _case(approach: Any, kind: str, table: pd.DataFrame) -> Case:
-    schema = FeatureSchema.learn(table)
-    encoded = schema.encode(table)
-    return Case(approach, kind, schema, encoded[:-6], encoded[-6:], all_coalitions(table.shape[1]))
-
-
-def _outputs(rows: Rows) -> Floats:
-    filled = np.nan_to_num(rows)
-    return np.column_stack([filled.sum(axis=1), filled[:, 0] ** 2])
-
-
-def _spliced(samples: ConditionalSamples, rows: Rows, masks: Masks) -> Floats:
-    parts = splice(samples, rows, masks)
-    flat = parts.rows if parts.positions is None else parts.rows[parts.positions]
-    return flat.reshape(*parts.shape, rows.shape[1])
-
-
-def _interior(case: Case) -> Masks:
-    return case.plan.masks[case.plan.interior]
 
 
 def contract(check: Check) -> Check:
@@ -195,17 +72,17 @@ def check_fit_returns_the_approach_itself(case: Case) -> None:
 @contract
 def check_fit_and_sample_leave_their_inputs_alone(case: Case) -> None:
     """Arrays that come in are not written to."""
-    train, rows, masks = case.train.copy(), case.rows.copy(), _interior(case).copy()
+    train, rows, masks = case.train.copy(), case.rows.copy(), interior(case).copy()
     case.answer(case.fitted(), case.rows, masks)
     assert np.array_equal(train, case.train, equal_nan=True), "fit must not change the training rows"
     assert np.array_equal(rows, case.rows, equal_nan=True), "the rows to explain must not be changed"
-    assert np.array_equal(masks, _interior(case)), "the masks must not be changed"
+    assert np.array_equal(masks, interior(case)), "the masks must not be changed"
 
 
 @contract
 def check_answers_for_every_coalition_and_row(case: Case) -> None:
     """The result is the full cross product of coalitions and rows, in float64."""
-    masks = _interior(case)
+    masks = interior(case)
     answer = case.answer(case.fitted(), case.rows, masks)
     assert answer.shape[:2] == (len(masks), len(case.rows)), f"got shape {answer.shape}"
     assert answer.dtype == np.float64, f"must be float64, got {answer.dtype}"
@@ -219,7 +96,7 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
     fitted = case.fitted()
     if not is_sampler(fitted):
         return
-    masks = _interior(case)
+    masks = interior(case)
     answer = case.answer(fitted, case.rows, masks)
     samples = answer[..., :-1]
     known = masks[:, None, None, :] & (answer[..., -1:] != 0)
@@ -231,7 +108,7 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
 @contract
 def check_expects_what_it_knows(case: Case) -> None:
     """What is expected of a linear function of known features is its value, if the approach offers ``expect``."""
-    fitted, masks = case.fitted(), _interior(case)
+    fitted, masks = case.fitted(), interior(case)
     if not hasattr(fitted, "expect") or np.isnan(case.train).any():
         return  # what donors with gaps would make of a linear function is not asked: such models refuse gaps
     assert isinstance(fitted.expects_exactly, bool), "expects_exactly must be True or False"
@@ -243,8 +120,8 @@ def check_expects_what_it_knows(case: Case) -> None:
             tuple(None if f is None else f * known for known, f in zip(mask, own, strict=True)),
         )
         rows, keys = case.rows, row_keys(case.rows)
-        found = fitted.expect(rows, masks[c : c + 1], _N_SAMPLES, function=function, keys=keys, seed=0)
-        n_expected = 1 if fitted.expects_exactly else _N_SAMPLES
+        found = fitted.expect(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
+        n_expected = 1 if fitted.expects_exactly else N_SAMPLES
         assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
         assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
 
@@ -252,14 +129,14 @@ def check_expects_what_it_knows(case: Case) -> None:
 @contract
 def check_expects_curves_it_knows(case: Case) -> None:
     """What is expected of a sum of curves of known features is its value, if the approach offers ``expect_curves``."""
-    fitted, masks = case.fitted(), _interior(case)
+    fitted, masks = case.fitted(), interior(case)
     if not hasattr(fitted, "expect_curves") or np.isnan(case.train).any():
         return
     assert isinstance(fitted.expects_curves_exactly, bool), "expects_curves_exactly must be True or False"
     rows, keys = case.rows, row_keys(case.rows)
     for c, mask in enumerate(masks):
         function = _curves_of(case, mask)
-        found = fitted.expect_curves(rows, masks[c : c + 1], _N_SAMPLES, function=function, keys=keys, seed=0)
+        found = fitted.expect_curves(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
         n_expected = found.values.shape[2]
         assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
         assert n_expected == 1 or not fitted.expects_curves_exactly, "what is exact must be said once"
@@ -292,7 +169,7 @@ def check_levels_are_levels(case: Case) -> None:
     fitted = case.fitted()
     if not is_sampler(fitted):
         return
-    samples = case.answer(fitted, case.rows, _interior(case))[..., :-1]
+    samples = case.answer(fitted, case.rows, interior(case))[..., :-1]
     for j, feature in enumerate(case.schema.features):
         if feature.levels is not None:
             codes = samples[..., j]
@@ -306,7 +183,7 @@ def check_weights_can_be_normalised(case: Case) -> None:
     fitted = case.fitted()
     if not is_sampler(fitted):
         return
-    weights = case.answer(fitted, case.rows, _interior(case))[..., -1]
+    weights = case.answer(fitted, case.rows, interior(case))[..., -1]
     assert (weights >= 0).all(), "weights must not be negative"
     assert (weights.sum(axis=2) > 0).all(), "some weight must be positive for every coalition and row"
 
@@ -314,14 +191,14 @@ def check_weights_can_be_normalised(case: Case) -> None:
 @contract
 def check_same_seed_same_answer(case: Case) -> None:
     """Fitting and asking again gives the same numbers."""
-    first, second = (case.answer(case.fitted(), case.rows, _interior(case)) for _ in range(2))
+    first, second = (case.answer(case.fitted(), case.rows, interior(case)) for _ in range(2))
     assert np.array_equal(first, second, equal_nan=True), "the same seed must give the same numbers"
 
 
 @contract
 def check_other_rows_and_coalitions_do_not_matter(case: Case) -> None:
     """Rows and coalitions asked for one by one, in any order, get the same numbers to 1e-12."""
-    fitted, masks = case.fitted(), _interior(case)
+    fitted, masks = case.fitted(), interior(case)
     together = case.answer(fitted, case.rows, masks)
     order = np.random.default_rng(3).permutation(len(case.rows))
     shuffled = case.answer(fitted, case.rows[order], masks[::-1])[::-1]
@@ -334,12 +211,12 @@ def check_other_rows_and_coalitions_do_not_matter(case: Case) -> None:
 @contract
 def check_draws_on_a_device_are_the_same(case: Case) -> None:
     """An approach that draws on a device draws there what it draws elsewhere; tried on the CPU as one."""
-    fitted, masks = case.fitted(), _interior(case)
+    fitted, masks = case.fitted(), interior(case)
     if not hasattr(fitted, "sample_on"):
         return
     asked: dict[str, Any] = {"keys": row_keys(case.rows), "seed": 0}
-    here = fitted.sample(case.rows, masks, _N_SAMPLES, **asked)
-    there = fitted.sample_on(case.rows, masks, _N_SAMPLES, **asked, device="cpu")
+    here = fitted.sample(case.rows, masks, N_SAMPLES, **asked)
+    there = fitted.sample_on(case.rows, masks, N_SAMPLES, **asked, device="cpu")
     assert _close(there.rows.numpy(), here.rows), "sample_on must draw what sample draws"
     weights = None if there.weights is None else np.broadcast_to(there.weights.numpy(), here.rows.shape[:3])
     assert (weights is None) == (here.weights is None), "sample_on must weigh draws as sample does"
@@ -351,10 +228,10 @@ def check_a_pickled_copy_answers_the_same(case: Case) -> None:
     """A fitted approach pickles, before it has answered anything and after."""
     fitted = case.fitted()
     before = pickle.dumps(fitted)
-    answer = case.answer(fitted, case.rows, _interior(case))
+    answer = case.answer(fitted, case.rows, interior(case))
     pickle.dumps(fitted)
     restored = pickle.loads(before)  # noqa: S301 - our own bytes, written three lines above
-    assert _close(answer, case.answer(restored, case.rows, _interior(case))), "a pickled copy must answer the same"
+    assert _close(answer, case.answer(restored, case.rows, interior(case))), "a pickled copy must answer the same"
 
 
 @contract
@@ -367,15 +244,15 @@ def check_a_stored_copy_answers_the_same(case: Case) -> None:
     kinds = {name: np.asarray(array).dtype.kind for name, array in state.arrays.items()}
     assert set(kinds.values()) <= set("biuf"), f"arrays must hold booleans, integers or floats, got {kinds}"
     copied = State({name: array.copy() for name, array in state.arrays.items()}, json.loads(json.dumps(state.facts)))
-    restored = restore_approach(type(fitted), copied, predict=_outputs)
-    ours, theirs = (case.answer(one, case.rows, _interior(case)) for one in (fitted, restored))
+    restored = restore_approach(type(fitted), copied, predict=outputs)
+    ours, theirs = (case.answer(one, case.rows, interior(case)) for one in (fitted, restored))
     assert np.array_equal(ours, theirs, equal_nan=True), "a stored copy must answer the same"
 
 
 @contract
 def check_threads_may_share_it(case: Case) -> None:
     """Several threads asking the same fitted approach get the same numbers as one."""
-    fitted, masks = case.fitted(), _interior(case)
+    fitted, masks = case.fitted(), interior(case)
     alone = case.answer(fitted, case.rows, masks)
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(lambda _: case.answer(fitted, case.rows, masks), range(4)))
@@ -416,45 +293,3 @@ def _must_refuse(call: Callable[[], None], name: str) -> None:
 
 def _close(a: Floats, b: Floats) -> bool:
     return bool(np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True))
-
-
-class GaussianTruth(BaseEstimator):  # type: ignore[misc]
-    """Approach that knows the distribution: normal with this mean (M,) and covariance (M, M). For tests.
-
-    `exact_values` gives v(S) of a linear model in closed form.
-    """
-
-    name: ClassVar[str] = "gaussian truth"
-    supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
-    handles_missing: ClassVar[bool] = False
-    needs_model: ClassVar[bool] = False
-
-    def __init__(self, mean: Floats, covariance: Floats) -> None:
-        self.mean = mean
-        self.covariance = covariance
-
-    def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> ConditionalSampler:
-        """Learn nothing from the training rows: everything is known."""
-        scale = np.sqrt(np.diag(self.covariance))
-        self.model_ = NormalModel(np.asarray(self.mean), scale, self.covariance / np.outer(scale, scale))
-        return self
-
-    def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
-        """Draw x_unknown | x_known, shape (C, R, K, M)."""
-        rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
-        return DrawnRows(rows, error_factor=None)
-
-    def exact_values(self, coefficients: Floats, X: Rows, masks: Masks) -> Floats:
-        """E[x' coefficients | x_S], shape (C, R), from the regression of the unknown on the known features."""
-        values = np.empty((len(masks), len(X)))
-        for c, mask in enumerate(masks):
-            known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
-            inner = self.covariance[np.ix_(known, known)]
-            slopes = (
-                np.linalg.solve(inner, self.covariance[np.ix_(known, unknown)])
-                if len(known)
-                else np.empty((0, len(unknown)))
-            )
-            expected = self.mean[unknown] + (X[:, known] - self.mean[known]) @ slopes
-            values[c] = X[:, known] @ coefficients[known] + expected @ coefficients[unknown]
-        return values
