@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from condshap import approaches
+    from condshap import approaches, plots
     from condshap.approaches import available_approaches
     from condshap.coalitions import CoalitionPlan
     from condshap.evaluation import MSEv
@@ -42,6 +42,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "explain",
     "load_explainer",
     "load_explanation",
+    "plots",
 ]
 
 _HOME = {
@@ -64,9 +65,9 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name, or the module of approaches, on first use."""
-    if name == "approaches":
-        return import_module("condshap.approaches")
+    """Import a public name, or the module of approaches or plots, on first use."""
+    if name in ("approaches", "plots"):
+        return import_module(f"condshap.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'condshap' has no attribute {name!r}")
     found = getattr(import_module(f"condshap.{_HOME[name]}"), name)

@@ -1,0 +1,87 @@
+"""Explanations of one row by several approaches -> bars side by side (the paper's Figure with three test observations)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from condshap.plots.selection import Explanations, check_same_rows, find_row, make_lines, named, one_output
+from condshap.plots.style import (
+    DARK,
+    HATCHES,
+    LABEL_SIZE,
+    TITLE_SIZE,
+    VALUE_SIZE,
+    amounts,
+    colours_of,
+    error_bars,
+    height_of,
+    list_names,
+    new_axes,
+    shorten,
+    with_value,
+)
+
+_THICKNESS = 0.8
+_INCHES = 0.16  # per bar
+
+
+def compare(
+    explanations: Explanations,
+    row: int = 0,
+    *,
+    names: Sequence[str] | None = None,
+    output: str | int | None = None,
+    max_features: int = 12,
+    sort: bool = True,
+    legend: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the Shapley values of one row by several approaches, a bar each for every player.
+
+    Parameters
+    ----------
+    explanations : of the same rows, as a list or as a mapping by name
+    row : position of the explained row
+    names : of the explanations; by default their approaches
+    output : name or position where the model has several
+    max_features : lines; players beyond are added up
+    sort : by mean size over the approaches; otherwise players are in their own order
+    legend : which bar is whose, below the axes
+
+    Notes
+    -----
+    Error bars are one standard error to both sides; that of "N others" is an upper bound.
+    """
+    found = named(explanations, names)
+    check_same_rows(found)
+    picked = [one_output(one, output) for one in found.values()]
+    first = picked[0]
+    row = find_row(len(first.values), row)
+    lines = make_lines(np.mean([np.abs(one.values[row]) for one in picked], axis=0), max_features, sort=sort)
+    thickness = _THICKNESS / len(picked)
+    ax = new_axes(ax, 7.0, height_of(len(lines), max(0.32, _INCHES * len(picked) + 0.1)) + 0.4)
+    ax.axvline(0.0, color=DARK, linewidth=0.8)
+    looks = zip(found, picked, colours_of(list(found)), strict=True)
+    for i, (name, one, colour) in enumerate(looks):
+        places = np.arange(len(lines), dtype=np.float64) + (i - (len(picked) - 1) / 2) * thickness
+        shown = lines.add_up(one.values[row])
+        hatch = HATCHES[i % len(HATCHES)]
+        ax.barh(
+            places, shown, thickness, color=colour, edgecolor="white", linewidth=0.3, hatch=hatch, label=shorten(name)
+        )
+        error_bars(ax, shown, lines.bound_errors(one.std_errors[row]), places)
+    pairs = zip(first.names, first.columns, strict=True)
+    list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
+    ax.set_xlabel("Shapley value", fontsize=LABEL_SIZE)
+    (f_x,) = amounts(first.predictions[row : row + 1], signed=False)
+    output_name = "" if first.output is None else f"{shorten(first.output)}: "
+    ax.set_title(f"{output_name}f(x) = {f_x}", fontsize=TITLE_SIZE)
+    if legend:
+        ax.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.6 / height_of(len(lines))), ncols=min(3, len(picked)),
+            fontsize=VALUE_SIZE, frameon=False,
+        )  # fmt: skip
+    return ax

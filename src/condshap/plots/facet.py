@@ -1,0 +1,65 @@
+"""A plot, an explanation with several outputs -> a panel per output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from condshap.exceptions import OptionError
+from condshap.explanation import Explanation
+from condshap.options import check_integer
+from condshap.plots.selection import find_output, named
+
+_LISTS = {"bar", "waterfall", "beeswarm", "heatmap", "compare", "force"}
+
+
+def facet(
+    plot: Callable[..., Axes],
+    explanation: Any,
+    *arguments: Any,
+    outputs: Sequence[str | int] | None = None,
+    columns: int = 2,
+    **options: Any,
+) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Draw a plot once for every output, side by side.
+
+    Parameters
+    ----------
+    plot : any function of `condshap.plots` that takes `output`
+    explanation : what the plot takes first
+    arguments, options : of the plot, e.g. ``row=3``
+    outputs : names or positions; None for all
+    columns : panels side by side
+
+    Returns
+    -------
+    (O,) array of Axes
+
+    Examples
+    --------
+    ``facet(waterfall, explanation, row=3)`` shows how one row gets to the probability of each class.
+    """
+    if {"ax", "output"} & set(options):
+        raise OptionError("facet must choose axes and outputs itself, got ax or output. Leave it out, or pass outputs.")
+    first = explanation if isinstance(explanation, Explanation) else next(iter(named(explanation).values()))
+    n_outputs = 1 if first.values.ndim == 2 else len(first.output_names)
+    chosen = [find_output(first, output) for output in (range(n_outputs) if outputs is None else outputs)]
+    if not chosen:
+        raise OptionError("outputs must be at least one, got none. Leave it out to draw all of them.")
+    n_columns = min(check_integer("columns", columns, least=1), len(chosen))
+    n_lines = min(len(first.player_names), options.get("max_features", 12)) if plot.__name__ in _LISTS else 0
+    import matplotlib.pyplot as plt
+
+    size = (9.5 if plot.__name__ == "force" else 6.5, 0.32 * n_lines + 2.2 if n_lines else 4.2)
+    n_rows = -(-len(chosen) // n_columns)
+    _, axes = plt.subplots(
+        n_rows, n_columns, figsize=(size[0] * n_columns, size[1] * n_rows), squeeze=False, layout="constrained"
+    )
+    for ax, output in zip(axes.flat, chosen, strict=False):
+        plot(explanation, *arguments, output=output, ax=ax, **options)
+    for ax in axes.flat[len(chosen) :]:
+        ax.remove()
+    return np.asarray(axes.ravel()[: len(chosen)], dtype=object)

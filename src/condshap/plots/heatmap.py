@@ -1,0 +1,89 @@
+"""Explanation -> colours: players by rows, with the predictions above."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from condshap.explanation import Explanation
+from condshap.plots.selection import OneOutput, make_lines, one_output
+from condshap.plots.style import (
+    DARK,
+    GREY,
+    LABEL_SIZE,
+    VALUE_SIZE,
+    amounts,
+    colour_bar,
+    height_of,
+    lowers_to_raises,
+    name_output,
+    new_axes,
+    open_frame,
+    shorten,
+)
+from condshap.types import Floats, Indices
+
+_MOST_WRITTEN = 10
+"""Rows up to which the numbers are written into the cells."""
+
+
+def heatmap(
+    explanation: Explanation,
+    *,
+    output: str | int | None = None,
+    max_features: int = 12,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the Shapley values of all rows as colours, a line per player, rows by rising prediction.
+
+    Parameters
+    ----------
+    output : name or position where the model has several
+    max_features : lines; players beyond are added up row by row
+
+    Notes
+    -----
+    Few rows have their numbers written into the cells. The curve above shows the predictions, the dotted line the
+    base value.
+    """
+    chosen = one_output(explanation, output)
+    order = np.argsort(chosen.predictions, kind="stable")
+    lines = make_lines(np.abs(chosen.values).mean(axis=0), max_features)
+    shown = lines.add_up(chosen.values)[order].T  # (L, R)
+    ax = new_axes(ax, 7.5, height_of(len(lines)) + 0.8)
+    largest = float(np.abs(shown).max()) or 1.0
+    drawn = ax.imshow(
+        shown, aspect="auto", cmap=lowers_to_raises(), vmin=-largest, vmax=largest, interpolation="nearest"
+    )
+    ax.set_yticks(np.arange(len(lines)), lines.label([shorten(name) for name in chosen.names]), fontsize=LABEL_SIZE)
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    if len(order) <= _MOST_WRITTEN:
+        _write_numbers(ax, shown)
+        ax.set_xticks(np.arange(len(order)), [str(row) for row in order])
+    ax.tick_params(axis="x", labelsize=VALUE_SIZE)
+    ax.set_xlabel("row" if len(order) <= _MOST_WRITTEN else "rows by rising prediction", fontsize=LABEL_SIZE)
+    colour_bar(ax, drawn, "Shapley value")
+    _draw_predictions(ax, chosen, order)
+    return ax
+
+
+def _write_numbers(ax: Axes, shown: Floats) -> None:
+    texts = amounts(shown.ravel())
+    strong = 0.6 * np.abs(shown).max()
+    for i, (line, row) in enumerate(np.ndindex(*shown.shape)):
+        colour = "white" if abs(shown[line, row]) > strong else DARK
+        ax.text(row, line, texts[i], ha="center", va="center", fontsize=7, color=colour)
+
+
+def _draw_predictions(ax: Axes, chosen: OneOutput, order: Indices) -> None:
+    above = ax.inset_axes((0.0, 1.03, 1.0, max(0.12, 0.5 / max(ax.get_ylim()[0], 1.0))), sharex=ax)
+    above.plot(np.arange(len(order)), chosen.predictions[order], color=DARK, linewidth=1.2, marker="o", markersize=2)
+    above.plot(np.arange(len(order)), chosen.base_values[order], color=GREY, linewidth=1.0, linestyle=":")
+    above.set_ylabel("f(x)", fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")
+    above.yaxis.set_major_locator(MaxNLocator(2))
+    above.tick_params(axis="y", labelsize=7)
+    above.tick_params(axis="x", labelbottom=False, length=0)
+    open_frame(above, "bottom")
+    name_output(above, chosen.output)

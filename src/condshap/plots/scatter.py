@@ -1,0 +1,144 @@
+"""Explanation -> points: value of a feature against its Shapley value, with a histogram of the values below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from condshap.exceptions import OptionError
+from condshap.explanation import Explanation
+from condshap.plots.selection import OneOutput, find_player, one_output
+from condshap.plots.style import (
+    CYCLE,
+    DARK,
+    GREY,
+    LABEL_SIZE,
+    LOWERS,
+    MARKERS,
+    VALUE_SIZE,
+    colour_bar,
+    low_to_high,
+    name_output,
+    new_axes,
+    open_frame,
+    shorten,
+)
+from condshap.plots.swarm import swarm
+from condshap.plots.value_axis import ValueAxis, is_missing
+from condshap.tables import Column
+from condshap.types import Floats, Masks
+
+_BAND = 0.2  # share of the height that the histogram takes
+_BINS = 30
+
+
+def scatter(
+    explanation: Explanation,
+    feature: str | int,
+    *,
+    color: str | int | None = None,
+    output: str | int | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the values of a feature against its Shapley values, a point per row.
+
+    Parameters
+    ----------
+    feature : name or position of a player that is a single feature
+    color : name or position of another one whose values colour the points; None for one colour
+    output : name or position where the model has several
+
+    Notes
+    -----
+    Levels are strips, and so are missing values. The bars below count the rows.
+    """
+    chosen = one_output(explanation, output)
+    player = find_player(chosen.names, feature)
+    column = _column(chosen, player)
+    axis, values = ValueAxis.of([column]), chosen.values[:, player]
+    places = axis.place(column)
+    strips = axis.is_strip(column)
+    shifted = places.copy()
+    for place in np.unique(places[strips]):
+        at = strips & (places == place)
+        shifted[at] += swarm(values[at], float(np.ptp(values)), half=axis.strip_width(), step=0.1 * axis.strip_width())
+    ax = new_axes(ax, 6.0, 4.2)
+    ax.axhline(0.0, color=DARK, linewidth=0.8, zorder=0)
+    _draw_points(ax, shifted, values, None if color is None else _column(chosen, find_player(chosen.names, color)))
+    axis.dress(ax, "x")
+    _draw_counts(ax, places, strips, values)
+    ax.tick_params(axis="y", labelsize=VALUE_SIZE)
+    ax.set_ylabel("Shapley value", fontsize=LABEL_SIZE)
+    open_frame(ax)
+    name_output(ax, chosen.output)
+    return ax
+
+
+def _column(chosen: OneOutput, player: int) -> Column:
+    column = chosen.columns[player]
+    if column is None:
+        raise OptionError(
+            f"a scatter plot must get a single feature, got the group '{chosen.names[player]}', which has no value of its "
+            "own. Use plots.beeswarm, or explain without groups."
+        )
+    return column
+
+
+def _draw_points(ax: Axes, x: Floats, y: Floats, colour: Column | None) -> None:
+    size = float(np.clip(4000 / len(x), 4, 18))
+    style: dict[str, Any] = {"s": size, "linewidths": 0.6, "alpha": 0.8, "rasterized": len(x) > 1000}
+    if colour is None:
+        ax.scatter(x, y, color=LOWERS, **style)
+        return
+    by = ValueAxis.of([colour])
+    missing = is_missing(colour)
+    ax.scatter(x[missing], y[missing], facecolors="white", edgecolors=DARK, label="missing", **style)
+    here = ~missing
+    if by.levels is None:
+        drawn = ax.scatter(x[here], y[here], c=by.place(colour)[here], cmap=low_to_high(), **style)
+        colour_bar(ax, drawn, shorten(by.name))
+        if missing.any():
+            _legend(ax, 1, None)
+        return
+    strips = by.place(colour)
+    for i, label in enumerate(by.labels):
+        at = here & (strips == i)
+        look: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "marker": MARKERS[(i + i // len(CYCLE)) % len(MARKERS)]}
+        ax.scatter(x[at], y[at], label=label, **look, **style)
+    _legend(ax, len(by.labels) + 1, shorten(by.name))
+
+
+def _legend(ax: Axes, n: int, title: str | None) -> None:
+    """Legend beside the axes, with "missing" only if there is something to see."""
+    drawn = [part for part in ax.collections if len(np.asarray(part.get_offsets()))]
+    kept = [(part, str(part.get_label())) for part in drawn if not str(part.get_label()).startswith("_child")][:n]
+    ax.legend(
+        *zip(*kept, strict=True), title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=VALUE_SIZE,
+        title_fontsize=VALUE_SIZE, frameon=False,
+    )  # fmt: skip
+
+
+def _draw_counts(ax: Axes, places: Floats, strips: Masks, values: Floats) -> None:
+    """Histogram of numbers, and a bar per strip, in a band below the points."""
+    low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
+    reach = (high - low) or 2.0
+    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
+    ax.set_ylim(low - reach * (0.08 + _BAND / (1 - _BAND)), high + 0.05 * reach)
+    numbers = places[~strips]
+    span = ax.get_xlim()[1] - ax.get_xlim()[0]
+    lefts, widths, counts = [np.empty(0)], [np.empty(0)], [np.empty(0)]
+    if len(numbers):
+        constant = numbers.min() == numbers.max()
+        found, edges = np.histogram(numbers, bins=1 if constant else min(_BINS, max(5, len(numbers) // 5)))
+        edges = numbers[0] + span * np.array([-0.02, 0.02]) if constant else edges
+        lefts, widths, counts = [*lefts, edges[:-1]], [*widths, np.diff(edges)], [*counts, found]
+    strip_places, strip_counts = np.unique(places[strips], return_counts=True)
+    width = 0.5 if strips.all() and len(strip_places) and not len(numbers) else 0.06 * span
+    lefts, widths = [*lefts, strip_places - width / 2], [*widths, np.full(len(strip_places), width)]
+    heights = np.concatenate([*counts, strip_counts])
+    ax.bar(
+        np.concatenate(lefts), _BAND * 0.9 * heights / heights.max(), np.concatenate(widths), align="edge", color=GREY,
+        edgecolor="white", linewidth=0.4, transform=ax.get_xaxis_transform(), zorder=0,
+    )  # fmt: skip

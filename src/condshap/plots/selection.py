@@ -1,0 +1,199 @@
+"""Explanation -> what one plot shows: one output, some rows, and players as lines with the least important ones added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from condshap.exceptions import OptionError, listing
+from condshap.explanation import Explanation
+from condshap.options import check_integer
+from condshap.tables import Column, read_columns
+from condshap.types import Floats, Indices
+
+Explanations: TypeAlias = Mapping[str, Explanation] | Sequence[Explanation]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneOutput:
+    """Shapley values of one output.
+
+    Attributes
+    ----------
+    values, std_errors : (R, P)
+    base_values, predictions : (R,)
+    names : of the P players
+    columns : (P,) what the rows hold, None for a group of several features
+    output : name of the output where there are several, else None
+    """
+
+    values: Floats
+    std_errors: Floats
+    base_values: Floats
+    predictions: Floats
+    names: tuple[str, ...]
+    columns: tuple[Column | None, ...]
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Players as lines of a plot: `shown` ones from the top, and `rest`, which are added up on a last line."""
+
+    shown: Indices
+    rest: Indices
+
+    def __len__(self) -> int:
+        """Return the number of lines."""
+        return len(self.shown) + (len(self.rest) > 0)
+
+    def add_up(self, values: Floats) -> Floats:
+        """Values of players (..., P) -> values of lines (..., L)."""
+        kept = values[..., self.shown]
+        if not len(self.rest):
+            return kept
+        return np.concatenate([kept, values[..., self.rest].sum(axis=-1, keepdims=True)], axis=-1)
+
+    def bound_errors(self, errors: Floats) -> Floats:
+        """Standard errors of players (..., P) -> of lines (..., L), an upper bound for the last one.
+
+        How the errors of players depend on each other is not known, but the standard error of a sum is at most the sum of
+        the standard errors. All Shapley values of a row add up to a number without error, so that what is shown and the
+        rest err by the same amount, and the smaller of their two bounds holds.
+        """
+        kept = errors[..., self.shown]
+        if not len(self.rest):
+            return kept
+        bound = errors[..., self.rest].sum(axis=-1)
+        if len(self.shown):
+            bound = np.minimum(bound, kept.sum(axis=-1))
+        return np.concatenate([kept, bound[..., None]], axis=-1)
+
+    def label(self, labels: Sequence[str]) -> list[str]:
+        """Labels of players (P,) -> of lines (L,)."""
+        found = [labels[player] for player in self.shown]
+        return [*found, f"{len(self.rest)} others"] if len(self.rest) else found
+
+
+def one_output(explanation: Explanation, output: str | int | None = None) -> OneOutput:
+    """Choose an output by name or position; what is not finite is refused."""
+    if not isinstance(explanation, Explanation):
+        raise OptionError(
+            f"a plot must get an Explanation, got {type(explanation).__name__}. Pass what explain returns."
+        )
+    if len(explanation) == 0:
+        raise OptionError("a plot must get an explanation of at least one row, got none. Explain some rows.")
+    which = find_output(explanation, output)
+    several = explanation.values.ndim == 3
+    parts = [explanation.values, explanation.std_errors, explanation.base_values, explanation.predictions]
+    values, errors, base, predictions = (part[..., which] if several else part for part in parts)
+    for name, part in (("Shapley values", values), ("base values", base), ("predictions", predictions)):
+        bad = np.flatnonzero(~np.isfinite(part.reshape(len(part), -1)).all(axis=1))
+        if len(bad):
+            raise OptionError(
+                f"{name} must be finite to be drawn, got NaN or infinite ones in rows {listing(bad.tolist())}. "
+                "Leave these rows out, e.g. explanation[:5]."
+            )
+    columns = tuple(
+        column if len(members) == 1 else None
+        for column, members in zip(read_columns(explanation._aligned_data()), explanation.membership, strict=True)
+    )
+    title = explanation.output_names[which] if several else None
+    return OneOutput(values, np.nan_to_num(errors), base, predictions, explanation.player_names, columns, title)
+
+
+def find_output(explanation: Explanation, output: str | int | None) -> int:
+    """Position of an output that is given by name or position; None is enough where there is only one."""
+    names = explanation.output_names
+    n = 1 if explanation.values.ndim == 2 else len(names)
+    if output is None:
+        if n > 1:
+            raise OptionError(
+                f"output must say which one of {n} is drawn, {listing(names)}. Pass its name or position, or draw all of "
+                "them with plots.facet(plot, explanation)."
+            )
+        return 0
+    if isinstance(output, str) and output in names:
+        return names.index(output)
+    if not isinstance(output, str) and 0 <= check_integer("output", output, least=0) < n:
+        return int(output)
+    raise OptionError(f"output must be one of {listing(names)} or a position below {n}, got {output!r}.")
+
+
+def find_row(n_rows: int, row: Any) -> int:
+    """Position of a row; negative ones count from the end."""
+    whole = check_integer("row", row, least=-n_rows)
+    if whole >= n_rows:
+        raise OptionError(f"row must be a position below {n_rows}, the number of explained rows, got {row!r}.")
+    return whole % n_rows
+
+
+def find_rows(n_rows: int, rows: Any) -> Indices:
+    """Positions of rows that are given by a position, a slice, a list or a mask; None means all."""
+    try:
+        found = np.atleast_1d(np.arange(n_rows)[slice(None) if rows is None else rows])
+    except IndexError as error:
+        raise OptionError(
+            f"rows must be positions below {n_rows}, the number of explained rows, got {rows!r}."
+        ) from error
+    if found.ndim != 1 or len(found) == 0:
+        raise OptionError(f"rows must choose at least one of {n_rows} rows, got {rows!r}.")
+    return found
+
+
+def find_player(names: Sequence[str], feature: Any) -> int:
+    """Position of a player that is given by name or position."""
+    if isinstance(feature, str) and feature in names:
+        return list(names).index(feature)
+    if not isinstance(feature, str) and 0 <= check_integer("feature", feature, least=0) < len(names):
+        return int(feature)
+    raise OptionError(f"feature must be one of {listing(names)} or a position below {len(names)}, got {feature!r}.")
+
+
+def make_lines(importance: Floats, max_features: Any, *, sort: bool = True) -> Lines:
+    """Players (P,) by falling importance, or as they come, with those beyond `max_features` lines added up.
+
+    >>> make_lines(np.array([1.0, 3.0, 2.0, 0.5]), 3)
+    Lines(shown=array([1, 2]), rest=array([0, 3]))
+    """
+    most = check_integer("max_features", max_features, least=2)
+    order = np.argsort(-importance, kind="stable")
+    n_shown = len(order) if len(order) <= most else most - 1
+    shown, rest = order[:n_shown], order[n_shown:]
+    return Lines(shown if sort else np.sort(shown), rest)
+
+
+def named(explanations: Explanations, names: Sequence[str] | None = None) -> dict[str, Explanation]:
+    """Explanations by name: as given, or by their approach, with a number where one comes again."""
+    if isinstance(explanations, Explanation):
+        explanations = [explanations]
+    found = list(explanations.values()) if isinstance(explanations, Mapping) else list(explanations)
+    if not found or not all(isinstance(one, Explanation) for one in found):
+        raise OptionError(
+            f"explanations must be at least one Explanation, got {listing(found)}. Pass a list or a mapping."
+        )
+    given = list(explanations) if isinstance(explanations, Mapping) and names is None else names
+    texts = [one.provenance.approach for one in found] if given is None else [str(name) for name in given]
+    if len(texts) != len(found):
+        raise OptionError(f"names must be one for each of {len(found)} explanations, got {len(texts)}.")
+    again: dict[str, int] = {}
+    labels = []
+    for text in texts:
+        again[text] = again.get(text, 0) + 1
+        labels.append(text if again[text] == 1 else f"{text} ({again[text]})")
+    return dict(zip(labels, found, strict=True))
+
+
+def check_same_rows(explanations: Mapping[str, Explanation]) -> None:
+    """Comparisons are about the same rows of the same model."""
+    first = next(iter(explanations.values()))
+    for name, other in explanations.items():
+        same = other.predictions.shape == first.predictions.shape and other.player_names == first.player_names
+        if not same or not np.allclose(other.predictions, first.predictions, rtol=1e-6, atol=1e-9, equal_nan=True):
+            raise OptionError(
+                f"explanations must be of the same rows, players and model, but '{name}' has others than the first one "
+                f"({other!r} and {first!r}). Explain the same rows."
+            )

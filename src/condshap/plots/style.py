@@ -1,0 +1,192 @@
+"""Colours, texts and empty axes: what all plots share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
+
+from condshap.tables import Column
+from condshap.types import Floats
+
+RAISES, LOWERS, NEUTRAL, GREY, DARK = "#D55E00", "#0072B2", "#5A6B7B", "#BBBBBB", "#333333"
+"""A player that raises the prediction, one that lowers it, sizes without a sign, background, lines and texts."""
+STRIPES = "////"
+"""On what lowers a prediction, so that it is told apart in black and white."""
+
+COLOURS = {
+    "independence": "#D55E00",
+    "ctree": "#009E73",
+    "vaeac": "#0072B2",
+    "vaeac-paper": "#56B4E9",
+    "vaeac-uniform": "#56B4E9",
+    "gaussian": "#CC79A7",
+    "copula": "#E69F00",
+    "empirical": "#666666",
+    "categorical": "#999933",
+    "regression_separate": "#882255",
+    "regression_surrogate": "#44AA99",
+    "truth": "#000000",
+}
+"""By approach; they can be told apart by the colour-blind."""
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#666666")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+TITLE_SIZE, LABEL_SIZE, VALUE_SIZE = 10.0, 9.0, 8.0  # points
+LONGEST_NAME, LONGEST_VALUE = 40, 16  # characters
+_LINE = 0.32  # inches per line of a list
+
+
+def low_to_high() -> Colormap:
+    """Dark for low values, bright for high ones: told apart by the colour-blind and in black and white."""
+    import matplotlib
+
+    return ListedColormap(matplotlib.colormaps["plasma"](np.linspace(0.0, 0.88, 256)), name="low to high")
+
+
+def lowers_to_raises() -> Colormap:
+    """Blue for negative values, white for 0, orange-red for positive ones."""
+    return LinearSegmentedColormap.from_list("lowers to raises", [LOWERS, "#FFFFFF", RAISES])
+
+
+def colours_of(names: Sequence[str]) -> list[str]:
+    """Colour of every approach: its own if it is known and still free, else the next free one."""
+    free = [colour for colour in CYCLE if colour not in {COLOURS.get(name) for name in names}] or list(CYCLE)
+    found: list[str] = []
+    for name in names:
+        own = COLOURS.get(name)
+        found.append(own if own is not None and own not in found else free[len(found) % len(free)])
+    return found
+
+
+def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
+    """`ax`, or the axes of a new figure of pyplot with the given size in inches."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    _, made = plt.subplots(figsize=(width, height), layout="constrained")
+    return made
+
+
+def height_of(n_lines: int, per_line: float = _LINE) -> float:
+    """Inches of a plot with a list of lines."""
+    return max(1.9, per_line * n_lines + 1.0)
+
+
+def shorten(text: object, longest: int = LONGEST_NAME) -> str:
+    """Cut a text in the middle, where it says least; never read as mathematics.
+
+    >>> shorten("shell weight, measured after drying", 20)
+    'shell weig…er drying'
+    """
+    line = " ".join(str(text).split())
+    if len(line) > longest:
+        head = (longest - 1 + 1) // 2
+        line = f"{line[:head]}…{line[len(line) - (longest - 1 - head) :]}"
+    return line.replace("$", r"\$")
+
+
+def number(value: float) -> str:
+    """Value of a feature in at most about ten characters.
+
+    >>> number(12.0), number(0.123456), number(1234567.0)
+    ('12', '0.123', '1.23e+06')
+    """
+    if value == round(value) and abs(value) < 1e6:
+        return f"{value:.0f}".replace("-", "−")
+    return f"{value:.3g}".replace("-", "−")
+
+
+def value_text(column: Column, row: int) -> str:
+    """Value of a feature in one row, "missing" if there is none."""
+    if column.numbers is not None:
+        found = float(column.numbers[row])
+        return "missing" if np.isnan(found) else number(found)
+    assert column.codes is not None
+    code = int(column.codes[row])
+    return "missing" if code < 0 else shorten(column.levels[code], LONGEST_VALUE)
+
+
+def with_value(name: str, column: Column | None, row: int, longest: int = LONGEST_NAME) -> str:
+    """Name of a player and its value in one row; a group has none."""
+    return shorten(name, longest) if column is None else f"{shorten(name, longest)} = {value_text(column, row)}"
+
+
+def amounts(values: Floats, *, signed: bool = True) -> list[str]:
+    """Numbers of one plot with the same decimals, three digits for the largest.
+
+    >>> amounts(np.array([1.234, -0.5, 0.0]))
+    ['+1.23', '−0.50', '0.00']
+    """
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest and not 1e-4 <= largest < 1e6:
+        return [_one_amount(value, ".2e", signed=signed) for value in values]
+    decimals = 2 if largest == 0 else int(np.clip(2 - floor(log10(largest)), 0, 6))
+    return [_one_amount(round(value, decimals), f".{decimals}f", signed=signed) for value in values]
+
+
+def _one_amount(value: float, spec: str, *, signed: bool) -> str:
+    sign = "−" if value < 0 else "+" if value > 0 and signed else ""
+    return f"{sign}{abs(value):{spec}}"
+
+
+def name_output(ax: Axes, output: str | None) -> None:
+    """Title that says which of several outputs is drawn."""
+    if output is not None:
+        ax.set_title(shorten(output), fontsize=TITLE_SIZE)
+
+
+def open_frame(ax: Axes, *sides: str) -> None:
+    """Take away the lines at the top and right of the axes, and at other sides."""
+    for side in ("top", "right", *sides):
+        ax.spines[side].set_visible(False)
+
+
+def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, **options: Any) -> Axes:
+    """Scale of colours beside the axes."""
+    made = ax.figure.colorbar(drawn, ax=ax, aspect=30, pad=0.02, **options)
+    made.ax.tick_params(labelsize=VALUE_SIZE)
+    made.set_label(label, fontsize=VALUE_SIZE)
+    made.outline.set_visible(False)
+    return made.ax
+
+
+def list_names(ax: Axes, labels: Sequence[str]) -> None:
+    """Write labels as lines from the top, and take away what is not needed."""
+    ax.set_yticks(np.arange(len(labels)), labels, fontsize=LABEL_SIZE)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+    ax.tick_params(axis="x", labelsize=VALUE_SIZE)
+    open_frame(ax, "left")
+
+
+def list_amounts(ax: Axes, texts: Sequence[str], **options: Any) -> None:
+    """Write texts at the right end of the lines, where they meet neither bars nor names."""
+    for line, text in enumerate(texts):
+        place: dict[str, Any] = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points"}
+        ax.annotate(text, (1.0, line), (4, 0), va="center", ha="left", fontsize=VALUE_SIZE, **place, **options)
+
+
+def signed_bars(ax: Axes, ends: Floats, starts: Floats | float = 0.0, height: float = 0.7) -> None:
+    """Bars from `starts` to `ends`, a line each: to the right in one colour, to the left in another one with stripes."""
+    starts = np.broadcast_to(np.asarray(starts, dtype=np.float64), ends.shape)
+    widths = ends - starts
+    patches = ax.barh(np.arange(len(ends)), widths, height, left=starts, edgecolor="white", linewidth=0.0)
+    for patch, width in zip(patches, widths, strict=True):
+        patch.set_facecolor(RAISES if width >= 0 else LOWERS)
+        patch.set_hatch("" if width >= 0 else STRIPES)
+
+
+def error_bars(ax: Axes, ends: Floats, errors: Floats, lines: Floats | None = None) -> None:
+    """One standard error to both sides of `ends`; nothing where nothing is random."""
+    places = np.arange(len(ends), dtype=np.float64) if lines is None else lines
+    some = errors > 0
+    if some.any():
+        ax.errorbar(ends[some], places[some], xerr=errors[some], fmt="none", ecolor=DARK, elinewidth=1.0, capsize=2.0)

@@ -1,0 +1,78 @@
+"""Fitted VAEAC -> curves of its training: bounds on the likelihood, and how much the latent units are used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from condshap.exceptions import NotFittedError, OptionError
+from condshap.plots.style import DARK, GREY, LABEL_SIZE, LOWERS, RAISES, VALUE_SIZE, new_axes, open_frame
+
+_USED = 0.01  # nats, as in `History.active_units`
+
+
+def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the training of VAEAC: VLB on training rows, IWAE on held-out rows, and below KL divergences of latent units.
+
+    Parameters
+    ----------
+    vaeac : fitted `condshap.VAEAC`, approach, or Explainer with such an approach
+
+    Notes
+    -----
+    Thin lines are the networks of the ensemble, thick ones their mean; dots are the epochs whose weights were kept. The
+    KL divergence of a latent unit is on held-out rows, the mean over the networks; a grey unit is not used.
+    """
+    history = find_history(vaeac)
+    ax = new_axes(ax, 6.5, 5.2)
+    epochs = np.arange(1, len(history.vlb) + 1)
+    _draw_bound(ax, epochs, history.vlb, RAISES, "VLB, training rows", "--")
+    _draw_bound(ax, history.validated, history.iwae, LOWERS, "IWAE, held-out rows", "-")
+    kept = history.validated[:, None] == history.best_epoch  # (n, E)
+    places, networks = np.nonzero(kept)
+    ax.plot(
+        history.validated[places], history.iwae[places, networks], "o", color=DARK, markersize=4, label="kept weights"
+    )
+    ax.set_ylabel("nats per row", fontsize=LABEL_SIZE)
+    ax.legend(fontsize=VALUE_SIZE, frameon=False, loc="lower right")
+    ax.tick_params(axis="x", labelbottom=False)
+    below = ax.inset_axes((0.0, -0.62, 1.0, 0.5), sharex=ax)
+    units = history.kl.mean(axis=1)  # (n, d)
+    for unit in units.T[np.argsort(-units[-1])] if len(units) else ():
+        below.plot(history.validated, unit, color=LOWERS if unit[-1] > _USED else GREY, linewidth=1.0, alpha=0.8)
+    below.set_ylabel("KL by latent unit", fontsize=LABEL_SIZE)
+    below.set_xlabel("epoch", fontsize=LABEL_SIZE)
+    used = int((units[-1] > _USED).sum()) if len(units) else 0
+    below.text(0.99, 0.95, f"{used} of {units.shape[1]} units in use", transform=below.transAxes, ha="right", va="top",
+               fontsize=VALUE_SIZE)  # fmt: skip
+    for one in (ax, below):
+        one.tick_params(labelsize=VALUE_SIZE)
+        open_frame(one)
+    return ax
+
+
+def find_history(vaeac: Any) -> Any:
+    """History of training of whatever holds a fitted VAEAC."""
+    holders = [vaeac, *(part.approach for part in getattr(vaeac, "parts_", ()))]
+    for holder in holders:
+        networks = getattr(holder, "networks_", None)
+        history = getattr(networks if networks is not None else holder, "history", None)
+        if history is not None:
+            return history
+    if hasattr(vaeac, "config") or hasattr(vaeac, "fit"):
+        raise NotFittedError(
+            f"training curves must get a fitted VAEAC, got {type(vaeac).__name__} without trained networks. Call fit first, "
+            "with approach='vaeac'."
+        )
+    raise OptionError(
+        f"training curves must get a fitted VAEAC, or an approach or Explainer with one, got {type(vaeac).__name__}."
+    )
+
+
+def _draw_bound(ax: Axes, epochs: Any, curves: Any, colour: str, label: str, line: str) -> None:
+    """Curves (n, E) of the members of an ensemble and their mean."""
+    if curves.shape[1] > 1:
+        ax.plot(epochs, curves, color=colour, linewidth=0.6, alpha=0.4)
+    ax.plot(epochs, curves.mean(axis=1), color=colour, linewidth=1.8, linestyle=line, label=label)
