@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from condshap.explainer import Explainer
     from condshap.explanation import Explanation
     from condshap.one_call import compare, explain
+    from condshap.reporting import report
     from condshap.saving import load_explainer
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage import load_explanation
@@ -43,6 +44,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "load_explainer",
     "load_explanation",
     "plots",
+    "report",
 ]
 
 _HOME = {
@@ -61,6 +63,7 @@ _HOME = {
     "explain": "one_call",
     "load_explainer": "saving",
     "load_explanation": "storage",
+    "report": "reporting",
 }
 
 

@@ -39,7 +39,7 @@ SEE_EVERYTHING = {
     "datasets",
     "testing",
     "studies",
-    "report",
+    "reporting",
 }
 
 
@@ -188,7 +188,7 @@ def test_heavy_packages_are_imported_where_they_are_needed(module):
         part_of(module) in {"vaeac", "accelerator"} or module == "numerics/device_draws"
     ):  # themselves imported when needed
         heavy -= {"torch"}
-    if part_of(module) in {"plots", "report", "studies"}:
+    if part_of(module) in {"plots", "studies"}:
         heavy -= {"matplotlib"}
     packages = {name.split("/")[0].split(".")[0] for name in imports_of(module, lazy=False) - type_only(module)}
     assert not packages & heavy

@@ -1,0 +1,7 @@
+"""Explanations -> one self-contained HTML page."""
+
+from __future__ import annotations
+
+from condshap.reporting.page import report
+
+__all__ = ["report"]

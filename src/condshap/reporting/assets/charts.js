@@ -1,0 +1,130 @@
+// Numbers -> bars, waterfall and intervals as SVG.
+
+const FEW = 12; // players that are shown before the rest is folded
+
+function frame(box, height, label) {
+  const width = Math.max(240, Math.floor(box.clientWidth));
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label });
+  return { svg, width };
+}
+
+function axis(svg, scale, low, high, top, bottom, n) {
+  const { at, step } = ticks(low, high, n);
+  for (const x of at) {
+    svg.append(draw("line", { class: "axis", x1: scale(x), x2: scale(x), y1: top, y2: bottom }));
+    svg.append(draw("text", { class: "small", x: scale(x), y: bottom + 15, "text-anchor": "middle" }, fixed(x, step)));
+  }
+}
+
+function named(svg, text, x, y, width, attributes = {}, size = 13, weight = 400) {
+  const shown = shorten(text, width, size, weight);
+  const node = draw("text", { x, y, ...attributes }, shown);
+  if (shown !== text) node.append(draw("title", {}, text.slice(0, 2000)));
+  svg.append(node);
+}
+
+function whisker(svg, x1, x2, y, half = 4) {
+  if (x2 - x1 < 0.75) return;
+  const d = `M${x1} ${y}H${x2}M${x1} ${y - half}v${2 * half}M${x2} ${y - half}v${2 * half}`;
+  svg.append(draw("path", { class: "halo", fill: "none", d }), draw("path", { class: "whisker", fill: "none", d }));
+}
+
+/** Players by mean size of their values, and an upper bound of the standard error of these means. */
+function importance(e) {
+  const size = new Float64Array(P), off = new Float64Array(P), { values, errors } = explanation(e), start = state.output * R * P;
+  for (let r = 0, i = start; r < R; r++) for (let p = 0; p < P; p++, i++) { size[p] += Math.abs(values[i]) / R; off[p] += errors[i] / R; }
+  const order = Array.from(size.keys()).sort((a, b) => size[b] - size[a] || a - b);
+  return { size, off, order };
+}
+
+function drawBars(box, found, n) {
+  const shown = found.order.slice(0, n), height = shown.length * 28 + 30;
+  const top = shown.map((p) => `${DATA.players[p].name} ${format(found.size[p])}`).slice(0, 5).join(", ");
+  const { svg, width } = frame(box, height, "Mean size of Shapley values, the largest: " + top);
+  const gutter = Math.min(220, width * 0.36), right = 64, most = Math.max(...shown.map((p) => found.size[p] + SURE * found.off[p]), 1e-300);
+  const scale = (x) => gutter + (x / most) * (width - gutter - right);
+  axis(svg, scale, 0, most, 0, height - 24, width < 420 ? 3 : 5);
+  shown.forEach((p, i) => {
+    const y = i * 28, size = found.size[p], off = SURE * found.off[p];
+    named(svg, DATA.players[p].name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" });
+    svg.append(draw("rect", { class: "total bar", x: gutter, y: y + 5, width: Math.max(0.5, scale(size) - gutter), height: 18, rx: 2 }));
+    whisker(svg, Math.max(gutter, scale(size - off)), scale(size + off), y + 14);
+    svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, format(size, 3)));
+  });
+  box.replaceChildren(svg);
+}
+
+/** Steps of a waterfall: players by size of their value, small ones folded into one step. */
+function stepsOf(e, r, order) {
+  const steps = order.shown.map((p) => ({ p, name: DATA.players[p].name, value: playerText(p, r), phi: phi(e, r, p), off: SURE * error(e, r, p) }));
+  if (order.folded.length) {
+    const sum = order.folded.reduce((total, p) => total + phi(e, r, p), 0);
+    steps.push({ p: -1, name: order.folded.length + " others", value: "their sum", phi: sum, off: NaN });
+  }
+  let at = base(e, r);
+  for (const step of steps) { step.from = at; at += step.phi; step.to = at; }
+  return steps;
+}
+
+function orderOf(e, r, all) {
+  const order = DATA.players.map((_, p) => p).sort((a, b) => Math.abs(phi(e, r, b)) - Math.abs(phi(e, r, a)) || a - b);
+  const n = all || order.length <= FEW + 1 ? order.length : FEW;
+  return { shown: order.slice(0, n), folded: order.slice(n) };
+}
+
+/** Common scale of several waterfalls. */
+function extent(falls) {
+  const ends = falls.flatMap((fall) => fall.steps.flatMap((step) => [step.from, step.to, step.to - (step.off || 0), step.to + (step.off || 0)]).concat(base(fall.e, fall.r), prediction(fall.e, fall.r)));
+  const low = Math.min(...ends), high = Math.max(...ends), pad = (high - low || Math.abs(high) || 1) * 0.04;
+  return [low - pad, high + pad];
+}
+
+function drawFall(box, fall, [low, high]) {
+  const { e, r, steps } = fall, line = 36, height = (steps.length + 2) * line + 26;
+  const largest = steps.slice(0, 3).map((step) => `${step.name} ${signed(step.phi)}`).join(", ");
+  const { svg, width } = frame(box, height, `Waterfall of row ${rowLabel(r)}: base value ${format(base(e, r))}, ${largest}, prediction ${format(prediction(e, r))}`);
+  const gutter = Math.min(230, width * 0.34), digits = 10 ** (Math.floor(Math.log10(Math.max(high - low, 1e-300))) - 2);
+  const written = steps.map((step) => signed(step.phi, digits) + (step.off > 0 ? " ± " + format(step.off, 2) : ""));
+  const right = Math.max(...written.map((text) => textWidth(text)), textWidth(fixed(prediction(e, r), digits), 13, 650)) + 14;
+  const scale = (x) => gutter + 4 + ((x - low) / (high - low)) * (width - gutter - right - 8);
+  axis(svg, scale, low, high, 2, height - 24, width < 480 ? 2 : 4);
+  const total = (name, value, y) => {
+    svg.append(draw("text", { class: "strong", x: 0, y: y + 22 }, name));
+    svg.append(draw("rect", { class: "total", x: scale(value) - 2, y: y + 8, width: 4, height: 20, rx: 1 }));
+    svg.append(draw("text", { class: "strong", x: width, y: y + 22, "text-anchor": "end" }, fixed(value, digits)));
+  };
+  total("Base value", base(e, r), 0);
+  steps.forEach((step, i) => {
+    const y = (i + 1) * line, [left, end] = [scale(Math.min(step.from, step.to)), scale(Math.max(step.from, step.to))];
+    svg.append(draw("line", { class: "link", x1: scale(step.from), x2: scale(step.from), y1: y - 8, y2: y + 8 }));
+    named(svg, step.name, 0, y + 16, gutter - 6);
+    named(svg, step.value, 0, y + 30, gutter - 6, { class: "small" }, 11.5);
+    svg.append(draw("rect", { class: "step " + (step.phi < 0 ? "minus" : "plus"), "data-player": step.p, x: left, y: y + 8, width: Math.max(1, end - left), height: 20, rx: 2 }));
+    if (step.off > 0) whisker(svg, scale(step.to - step.off), scale(step.to + step.off), y + 18);
+    svg.append(draw("text", { x: width, y: y + 22, "text-anchor": "end", class: "phi" }, written[i]));
+  });
+  const last = (steps.length + 1) * line, y = last;
+  svg.append(draw("line", { class: "link", x1: scale(prediction(e, r)), x2: scale(prediction(e, r)), y1: y - 8, y2: y + 8 }));
+  total("Prediction", prediction(e, r), last);
+  box.append(svg);
+}
+
+/** MSEv of all explanations with 95 % intervals; nothing to see for a single one. */
+function drawMsev(box) {
+  const lines = DATA.explanations.map((one) => ({ name: one.name, at: one.msev[state.output] })).filter((line) => line.at[0] !== null);
+  box.hidden = lines.length < 2;
+  if (box.hidden) return;
+  const height = lines.length * 34 + 28, { svg, width } = frame(box, height, "MSEv of approaches: " + lines.map((line) => `${line.name} ${format(line.at[0])}`).join(", "));
+  const ends = lines.flatMap((line) => line.at.filter((x) => x !== null)), pad = (Math.max(...ends) - Math.min(...ends) || 1) * 0.08;
+  const low = Math.min(...ends) - pad, high = Math.max(...ends) + pad, gutter = Math.min(200, width * 0.34);
+  const scale = (x) => gutter + ((x - low) / (high - low)) * (width - gutter - 60);
+  axis(svg, scale, low, high, 0, height - 24, width < 420 ? 3 : 5);
+  lines.forEach((line, i) => {
+    const y = i * 34 + 16;
+    named(svg, line.name, gutter - 10, y + 5, gutter - 10, { "text-anchor": "end" });
+    if (line.at[1] !== null) whisker(svg, scale(line.at[1]), scale(line.at[2]), y, 5);
+    svg.append(draw("circle", { class: "point", cx: scale(line.at[0]), cy: y, r: 5 }));
+    svg.append(draw("text", { x: width, y: y + 5, "text-anchor": "end" }, format(line.at[0])));
+  });
+  box.replaceChildren(svg);
+}

@@ -1,0 +1,155 @@
+"""Explanations -> HTML file: template, style, scripts and data in one, nothing loaded from elsewhere.
+
+Names and levels of the user's data are untrusted. They reach the page as JSON in a block that no browser executes, and the
+scripts write them as text only. What the template itself writes is escaped. A Content-Security-Policy lets nothing run but
+the scripts of this folder, by their hash, and lets nothing be loaded.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from condshap.exceptions import OptionError, StorageError, listing
+from condshap.explanation import Explanation
+from condshap.reporting.outside import Outside, find_outside
+from condshap.reporting.payload import check_same_rows, pack
+from condshap.reporting.quality import describe, judge, notes
+from condshap.types import Table
+
+_SCRIPTS = ("core.js", "charts.js", "swarm.js", "table.js", "rows.js", "app.js")
+_ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+
+
+def report(
+    explanations: Explanation | Sequence[Explanation],
+    path: str | Path,
+    *,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    model: object = None,
+    train: Table | None = None,
+) -> Path:
+    """Write explanations as one HTML file that any browser opens, without a network.
+
+    It tells what was explained, how and how well, shows which players matter overall, and for any row why the model predicts
+    what it does. Rows can be sorted, searched, filtered and compared; several explanations of the same rows too.
+
+    Parameters
+    ----------
+    explanations : one, or several of the same rows, players and outputs, say by different approaches
+    path : of the file, which is replaced if it exists
+    names : of the explanations, one each; by default their approaches
+    title : of the page
+    model : the model that was explained, or its name, to be written down; an explanation does not keep it
+    train : training rows; rows with values outside their range or with levels that they lack are counted and marked
+
+    Returns
+    -------
+    The path.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, condshap as cs
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> explanation = cs.explain(lambda x: x[:, 0], X, X[:5], approach="gaussian")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cs.report(explanation, f"{folder}/report.html", train=X).name
+    'report.html'
+    """
+    given = _listed(explanations)
+    labels = _labels(given, names)
+    check_same_rows(given, labels)
+    outside = None if train is None else find_outside(given[0], train)
+    html = _render(given, labels, title or "Shapley values, row by row", model, outside)
+    target = Path(path)
+    try:
+        target.write_text(html, encoding="utf-8", errors="replace", newline="\n")
+    except OSError as error:
+        raise StorageError(f"a report must be written to a writable path, got '{target}': {error}.") from None
+    return target
+
+
+def _listed(explanations: Explanation | Sequence[Explanation]) -> list[Explanation]:
+    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    wrong = [type(one).__name__ for one in given if not isinstance(one, Explanation)]
+    if wrong or not given:
+        raise OptionError(
+            f"explanations must be an Explanation or a list of them, got {listing(wrong) if wrong else 'an empty list'}. "
+            "Pass what explain() returns, or load_explanation(path)."
+        )
+    if len(given[0]) == 0:
+        raise OptionError("a report must have rows, got an explanation of none. Explain at least one row.")
+    return given
+
+
+def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
+    """Names of the explanations; approaches that come twice are numbered."""
+    if names is not None:
+        labels = [names] if isinstance(names, str) else [str(name) for name in names]
+        if len(labels) != len(given) or len(set(labels)) < len(labels):
+            raise OptionError(
+                f"names must be {len(given)} different ones, one per explanation, got {listing(labels)}. "
+                "Leave them out for the names of the approaches."
+            )
+        return labels
+    approaches = [one.provenance.approach for one in given]
+    counted = [f"{name} ({approaches[: i + 1].count(name)})" for i, name in enumerate(approaches)]
+    return [new if approaches.count(old) > 1 else old for new, old in zip(counted, approaches, strict=True)]
+
+
+def _render(given: list[Explanation], labels: list[str], title: str, model: object, outside: Outside | None) -> str:
+    style, script = _asset("page.css"), "\n".join(_asset(name) for name in _SCRIPTS)
+    judged = [judge(one) for one in given]
+    page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    return page.from_string(_asset("page.html")).render(
+        title=title,
+        labels=labels,
+        first=given[0],
+        is_grouped=any(len(members) > 1 for members in given[0].membership),
+        about=[describe(one, model) for one in given],
+        judged=judged,
+        notes=notes(given, labels, judged, outside),
+        outside=outside,
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704 - a file of this folder
+        script=Markup(script),  # noqa: S704
+        data=Markup(to_json(pack(given, labels, judged, outside))),  # noqa: S704 - escaped there
+    )
+
+
+def to_json(data: Any) -> str:
+    """JSON that can stand in a script element: ASCII only, and nothing that could end the element or open another."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character, escaped in _ESCAPED.items():
+        text = text.replace(character, escaped)
+    return text
+
+
+def _asset(name: str) -> str:
+    return (files("condshap.reporting") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Content-Security-Policy: one style and one script, known by their hashes, and nothing else from anywhere."""
+    rules = {
+        "default-src": "'none'",
+        "style-src": _hash(style),
+        "script-src": _hash(script),
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "require-trusted-types-for": "'script'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

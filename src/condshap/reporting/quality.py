@@ -1,0 +1,181 @@
+"""Explanation -> how it was made and how far it can be trusted, in words for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from condshap.exceptions import listing
+from condshap.explanation import Explanation
+from condshap.reporting.outside import Outside
+from condshap.types import Floats
+
+_SURE = 1.959963984540054  # standard errors on each side that hold 95 % of a normal distribution
+_GAP = 1e-6  # of the size of predictions: sums that are further off are no rounding
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Quality of one output: MSEv with its 95 % interval, standard errors, signs that are sure, largest gap of the sums."""
+
+    output: str
+    msev: float
+    low: float
+    high: float
+    median_error: float
+    largest_error: float
+    share_of_spread: float
+    sure: float
+    gap: float
+    is_gap_large: bool
+
+
+Judged: TypeAlias = tuple[Line, ...]
+"""Quality of an explanation, output by output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that a reader should know: kind is "warning", "note" or "good"."""
+
+    kind: str
+    text: str
+
+
+def judge(explanation: Explanation) -> Judged:
+    """Figures that tell how good an explanation is."""
+    shape = (*explanation.values.shape[:2], -1)
+    values, errors = explanation.values.reshape(shape), explanation.std_errors.reshape(shape)
+    flat = (shape[0], -1)
+    predictions, base = explanation.predictions.reshape(flat), explanation.base_values.reshape(flat)
+    gaps = np.abs(base + values.sum(axis=1) - predictions)
+    criteria = _msev(explanation)
+    return tuple(
+        Line(
+            name,
+            *criteria[o],
+            median_error=float(np.median(errors[..., o])),
+            largest_error=float(errors[..., o].max()),
+            share_of_spread=_share(values[..., o], errors[..., o], predictions[:, o]),
+            sure=float(np.mean(np.abs(values[..., o]) > _SURE * errors[..., o])),
+            gap=float(gaps[:, o].max()),
+            is_gap_large=bool(gaps[:, o].max() > _GAP * max(1e-12, float(np.abs(predictions[:, o]).max()))),
+        )
+        for o, name in enumerate(explanation.output_names)
+    )
+
+
+def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
+    """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
+    from scipy.special import stdtrit
+
+    n = len(explanation)
+    if len(explanation.player_names) == 1:
+        return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)  # no coalition lies between none and all
+    msev = explanation.msev
+    values, errors = np.atleast_1d(msev.value), np.atleast_1d(msev.std_error)
+    half = float(stdtrit(n - 1, 0.975)) * errors if n > 1 else np.full(len(values), np.nan)
+    return [(float(v), float(v - h), float(v + h)) for v, h in zip(values, half, strict=True)]
+
+
+def _share(values: Floats, errors: Floats, predictions: Floats) -> float:
+    """Largest error of a row (R, P) over the spread of its values, at its median row; tiny spreads count as 1 % of all."""
+    spread = np.maximum(np.ptp(values, axis=1), 0.01 * float(np.ptp(predictions)))
+    largest = errors.max(axis=1)
+    return float(np.median(np.where(largest > 0, largest / np.maximum(spread, 1e-300), 0.0)))
+
+
+def notes(
+    given: Sequence[Explanation], labels: Sequence[str], judged: Sequence[Judged], outside: Outside | None
+) -> list[Note]:
+    """What deserves a look, the serious first."""
+    found: list[Note] = []
+    for one, label, lines in zip(given, labels, judged, strict=True):
+        front = f"{label}: " if len(given) > 1 else ""
+        about = one.provenance
+        found += [Note("warning", front + text) for text in about.warnings]
+        if about.tolerance is not None and about.reached is not None and about.reached > about.tolerance:
+            found.append(
+                Note(
+                    "warning",
+                    f"{front}the wanted precision was not reached: the worst row has an error of {about.reached:.2%} of "
+                    f"its spread, {about.tolerance:.2%} was wanted.",
+                )
+            )
+        if any(line.is_gap_large for line in lines):
+            gap = max(line.gap for line in lines)
+            found.append(Note("warning", f"{front}values and base value miss the prediction by up to {gap:.3g}."))
+        if about.n_repaired:
+            found.append(
+                Note("note", f"{front}{about.n_repaired} coalitions were added so that the values are unique.")
+            )
+    found.append(_note_outside(outside, len(given[0])))
+    return sorted(found, key=lambda note: ("warning", "note", "good").index(note.kind))
+
+
+def _note_outside(outside: Outside | None, n_rows: int) -> Note:
+    if outside is None:
+        return Note(
+            "note", "Whether rows lie outside the training data was not checked: the report was made without `train`."
+        )
+    n = len(outside.by_row)
+    if n == 0:
+        return Note("good", f"Every value of every row is within what the {outside.n_train} training rows show.")
+    which = ", ".join(f"{name} ({count})" for name, count in list(outside.by_feature.items())[:5])
+    rest = f" and {len(outside.by_feature) - 5} more features" if len(outside.by_feature) > 5 else ""
+    return Note(
+        "warning",
+        f"{n} of {n_rows} rows have values that the {outside.n_train} training rows do not show, in {which}{rest}. "
+        "There approach and model extrapolate; the rows are marked.",
+    )
+
+
+def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
+    """How an explanation came about, as pairs of a label and a text."""
+    about, table = explanation.provenance, explanation.value_table
+    n_players = len(explanation.player_names)
+    is_grouped = any(len(members) != 1 for members in explanation.membership)
+    kind = f"all of 2^{n_players}" if about.is_exact else f"sampled from 2^{n_players}"
+    lines = {
+        "Model": "" if model is None else _short(model if isinstance(model, str) else repr(model)),
+        "Approach": about.approach,
+        "Options": ", ".join(f"{key}={value!r}" for key, value in about.options.items()) or "none",
+        "Rows": f"{len(explanation):,}",
+        "Players": f"{n_players} groups of {len(explanation.feature_names)} features"
+        if is_grouped
+        else f"{n_players} features",
+        "Outputs": listing(explanation.output_names)[1:-1],
+        "Coalitions": f"{about.n_coalitions:,} ({kind})",
+        "Samples per coalition": _samples(about.n_samples),
+        "Rows predicted by the model": f"{table.n_evaluations:,}",
+        "Base value": about.base_value_from,
+        "Precision": ""
+        if about.tolerance is None
+        else f"{about.tolerance:.2%} of a row's spread wanted, {_percent(about.reached)} reached at the worst row, in "
+        f"{about.n_iterations} steps",
+        "Seed": str(about.seed),
+        "Time": ", ".join(f"{key} {_seconds(value)}" for key, value in about.seconds.items()),
+        "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
+    }
+    return [(key, text) for key, text in lines.items() if text]
+
+
+def _short(text: str, limit: int = 2000) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _samples(n_samples: Sequence[int]) -> str:
+    if len(n_samples) == 0:
+        return "none"
+    return f"{n_samples[0]:,}" if len(n_samples) == 1 else f"{min(n_samples):,} to {max(n_samples):,}"
+
+
+def _percent(share: float | None) -> str:
+    return "nothing" if share is None else f"{share:.2%}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
