@@ -91,4 +91,5 @@ def test_public_methods_are_in_the_reference(name):
 
 def test_the_reference_has_something_to_say_about_everything():
     for path, thing in zip(DOCUMENTED, OBJECTS, strict=True):
-        assert inspect.getdoc(thing), path
+        if inspect.isroutine(thing) or inspect.isclass(thing) or inspect.ismodule(thing):
+            assert inspect.getdoc(thing), path
