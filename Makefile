@@ -2,6 +2,7 @@
 #   make demo   set up and run the demo          make test       set up, then lint, types, tests, doctests
 #   make docs   build the documentation          make test-slow  the statistical tests, which take minutes
 #   make bench  measure beside shap and shapiq   make bench-quick  minutes: fail if a ratio got much worse
+#   make plots  draw every plot into docs/_build/plots
 #   make format put the code in shape            make lint       only look at its shape and types
 #   make clean  remove everything that make has made
 
@@ -11,14 +12,14 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e
 WHAT := pyproject.toml constraints.txt
 
-.PHONY: demo test test-slow bench bench-quick docs lint format clean
+.PHONY: demo test test-slow bench bench-quick docs plots lint format clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.demo
 	$(BIN)/condshap demo
 
 test: lint
-	$(BIN)/pytest -q -n 2
+	$(BIN)/pytest -q -n 2 --dist loadgroup
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n 2 -m "slow or gpu"
@@ -33,6 +34,9 @@ docs: $(VENV)/.docs
 	@echo "Running the examples and building the pages; that takes minutes ..."
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 	@echo "Open docs/_build/index.html"
+
+plots: $(VENV)/.dev
+	$(BIN)/python docs/all_plots.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check

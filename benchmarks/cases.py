@@ -30,7 +30,7 @@ from benchmarks.problems import compile_kernels
 from benchmarks.report import FOLDER, parser, publish, read, table, yes
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.datasets import load_abalone
-from condshap.demo import fit_forest
+from condshap.demo.abalone import fit_forest
 from condshap.evaluation import ec1
 from condshap.studies.cells import BurrCell, Cell, MixedCell, Problem, speed_up
 from condshap.studies.published import published

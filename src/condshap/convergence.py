@@ -19,6 +19,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.coalitions.nested import beginning, checkpoints
 from condshap.exceptions import CondShapWarning
 from condshap.numerics.shapley import can_separate
+from condshap.progress import make_bar
 from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
 from condshap.types import Floats, Indices, Masks
 from condshap.values import ValueTable
@@ -34,7 +35,7 @@ Estimate = Callable[[Indices, Indices], ValueTable]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: tqdm decides)."""
+    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: if somebody sees it)."""
 
     tolerance: float
     least_spread: Floats
@@ -155,7 +156,7 @@ def _follow(
                 rows[done], n_pairs, v[:, done], v_errors[:, done], solved.values[done], solved.std_errors[done],
                 total[done], needs_samples[done],
             )  # fmt: skip
-        _show(bar, len(some.masks), int((~done).sum()), float(total.max(initial=0.0)), goal)
+        _show(bar, int((~done).sum()), float(total.max(initial=0.0)), goal)
         rows, v, v_errors = rows[~done], v[:, ~done], v_errors[:, ~done]
         if len(rows) == 0:
             return
@@ -215,15 +216,11 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
 
 def _bar(goal: Goal) -> Any:
     """Bar that is full when the worst row has settled."""
-    from tqdm.auto import tqdm
-
-    disable = None if goal.progress is None else not goal.progress
-    form = "{desc}: {percentage:3.0f} %|{bar}| {postfix}"
-    return tqdm(total=100, desc="precision", disable=disable, bar_format=form)
+    form = "{desc}: {percentage:3.0f} %|{bar}| [{elapsed}<{remaining}{postfix}]"
+    return make_bar(show=goal.progress, total=100, desc="precision", bar_format=form)
 
 
-def _show(bar: Any, n_coalitions: int, n_open: int, worst: float, goal: Goal) -> None:
+def _show(bar: Any, n_open: int, worst: float, goal: Goal) -> None:
     """Errors fall about as the root of the number of coalitions, so the square is the share of the way."""
     bar.n = 100 if n_open == 0 else max(bar.n, round(99 * min(1.0, goal.tolerance / max(worst, 1e-300)) ** 2))
-    state = f"worst error {worst:.2%} of spread, wanted {goal.tolerance:.2%}"
-    bar.set_postfix_str(f"{n_coalitions} coalitions, {n_open} rows to go, {state}")
+    bar.set_postfix_str(f"{n_open} rows to go, error {worst:.1%}, wanted {goal.tolerance:.1%}")  # fits 80 columns

@@ -151,6 +151,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Unfitted copy that keeps the fitted model: cloning that as well would leave nothing to explain."""
         return type(self)(**self.get_params(deep=False))
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell scikit-learn's diagram whether the last fit has succeeded."""
+        return hasattr(self, "error_factors_")
+
     def fit(self, X: Table, *, categorical: Iterable[str | int] = ()) -> Explainer:
         """Learn the features' distribution from training rows (N, M).
 
@@ -300,7 +304,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return beginning(self.plan_, self.pairs_, learning_pairs(self.plan_.n_players, len(self.pairs_)))[0]
 
     def _encode(self, X: Table) -> Rows:
-        if not hasattr(self, "error_factors_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
         rows = self.schema_.encode(X)
         for part in self.parts_:

@@ -94,6 +94,12 @@ class Explanation:
             f"approach={self.provenance.approach!r}, {self.provenance.n_coalitions} coalitions ({kind}))"
         )
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first rows and a bar chart."""
+        from condshap.notebook import explanation_html
+
+        return explanation_html(self)
+
     def __getitem__(self, rows: int | slice | list[int] | np.ndarray[Any, Any]) -> Explanation:
         """Explanation of some of the rows; a single position gives an explanation of one row."""
         chosen = np.arange(len(self))[rows]

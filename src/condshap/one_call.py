@@ -7,10 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from condshap.approaches.base import Approach
+from condshap.approaches import find_approach
+from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
+from condshap.schema import FeatureSchema
 from condshap.types import Model, Table
 
 
@@ -81,13 +83,29 @@ def compare(
 
     Returns
     -------
-    One line per approach: approach, msev, msev_se, low, high, seconds.
+    One line per approach: approach, msev, msev_se, low, high, seconds, model_rows.
     """
+    return compare_explanations(
+        (explain(model, X_train, X, approach=approach, **options) for approach in approaches), level=level
+    )
+
+
+def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Iterable[str | int] = ()) -> None:
+    """Refuse approaches that do not suit training rows, before any of them is fitted."""
+    schema = FeatureSchema.learn(X_train, categorical)
+    rows = schema.encode(X_train)
+    for name in names:
+        approach = find_approach(name)()
+        check_supported(approach, schema)
+        check_missing(approach, rows, schema, what="training rows")
+
+
+def compare_explanations(explanations: Iterable[Explanation], *, level: float = 0.95) -> pd.DataFrame:
+    """MSEv of explanations with its confidence interval over rows, time, and rows that the model was asked for."""
     lines = []
-    for approach in approaches:
-        explanation = explain(model, X_train, X, approach=approach, **options)
-        msev = explanation.msev
-        seconds = sum(explanation.provenance.seconds.values())
-        line = (explanation.provenance.approach, float(msev), msev.total_std_error(), *msev.interval(level), seconds)
-        lines.append(line)
-    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds"])
+    for explanation in explanations:
+        about, msev = explanation.provenance, explanation.msev
+        low, high = msev.interval(level)
+        seconds, model_rows = sum(about.seconds.values()), explanation.value_table.n_evaluations
+        lines.append((about.approach, float(msev), msev.total_std_error(), low, high, seconds, model_rows))
+    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from math import inf, nan
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import OptionError
@@ -83,6 +84,15 @@ def check_jobs(n_jobs: Any) -> int:
     from joblib import effective_n_jobs
 
     return int(effective_n_jobs(whole))
+
+
+def check_folder(out: Path) -> Path:
+    """Folder for results, made if need be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"the output folder must be one that can be made, got '{out}' ({error.strerror}).") from None
+    return out
 
 
 def check_device(device: Any) -> str:

@@ -19,6 +19,7 @@ from condshap.combination import Part
 from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
 from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
+from condshap.progress import make_bar
 from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -277,13 +278,5 @@ def _run(work: Callable[[_Block], Moments], blocks: Sequence[_Block], settings: 
 
 
 def _bar(results: Iterable[Any], n_blocks: int, settings: Settings) -> Iterable[Any]:
-    from tqdm.auto import tqdm
-
-    disable = _bar_disabled(settings.progress)
-    bar: Iterable[Any] = tqdm(results, total=n_blocks, desc="v(S)", unit="block", disable=disable)
+    bar: Iterable[Any] = make_bar(results, show=settings.progress, total=n_blocks, desc="v(S)", unit="block")
     return bar
-
-
-def _bar_disabled(progress: bool | None) -> bool | None:
-    """None lets tqdm decide: a bar on a terminal, silence elsewhere."""
-    return None if progress is None else not progress

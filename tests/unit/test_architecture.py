@@ -14,7 +14,7 @@ from condshap.approaches import available_approaches
 ROOT = Path(condshap.__file__).parent
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
-FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "vaeac", "ctree", "trees"}
+FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"}
 STAGES = {
     "schema": 1, "tables": 1, "stored_tables": 1, "stored_schema": 1,
     "coalitions": 2,
@@ -22,7 +22,7 @@ STAGES = {
     "predict": 4, "linear_models": 4,
     "values": 5, "precision": 5, "accelerator": 5, "additive": 5, "adaptive": 5,
     "solvers": 6,
-    "explanation": 7, "storage": 7, "evaluation": 7, "convergence": 7,
+    "explanation": 7, "notebook": 7, "storage": 7, "evaluation": 7, "convergence": 7,
     "plots": 8,
 }  # fmt: skip
 SEE_EVERYTHING = {
@@ -34,7 +34,6 @@ SEE_EVERYTHING = {
     "one_call",
     "saving",
     "cli",
-    "study_cli",
     "demo",
     "datasets",
     "testing",

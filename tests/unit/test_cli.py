@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from xgboost import XGBRegressor
 
 import condshap
 from condshap.cli import app
+from condshap.cli.files import load_model
 
 COLOURS = np.array(["blue", "green", "red"])
 
@@ -284,9 +286,25 @@ def test_demo_refuses_an_unknown_approach_before_any_work(tmp_path: Path) -> Non
 
 def test_demo_passes_its_options_on(tmp_path: Path, monkeypatch) -> None:
     called = []
-    monkeypatch.setattr("condshap.demo.run_demo", lambda out, approaches: called.append((out, tuple(approaches))))
+    monkeypatch.setattr(
+        "condshap.demo.run_demo", lambda out, approaches, *, data, console: called.append((out, approaches, data))
+    )
     assert _run("demo", "--out", tmp_path, "--approach", "independence", "--approach", "copula").exit_code == 0
-    assert called == [(tmp_path, ("independence", "copula"))]
+    assert _run("demo", "--out", tmp_path, "--data", "penguins").exit_code == 0
+    assert called == [(tmp_path, ["independence", "copula"], "abalone"), (tmp_path, (), "penguins")]
+    assert _run("demo", "--data", "whales").exit_code == 2
+
+
+def test_demo_prints_only_json_when_that_is_wanted(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("condshap.demo.penguins._TREES", 10)
+    result = _run("demo", "--data", "penguins", "--approach", "independence", "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    explanation = condshap.load_explanation(tmp_path / "independence.parquet")
+    assert found["data"] == "penguins"
+    assert found["approaches"][0]["msev"] == float(explanation.msev)
+    assert found["approaches"][0]["paper"] is None
+    assert str(tmp_path / "report.html") in found["written"]
 
 
 def test_the_entry_point_leaves_with_0_1_and_2(folder: Path, tmp_path: Path) -> None:
@@ -458,3 +476,169 @@ def test_tolerance_without_auto_and_numbers_that_are_none_are_refused(folder: Pa
     assert _fit_command(folder, tmp_path / "plain").exit_code == 0
     wrong = _explain_with(folder, tmp_path / "plain", tmp_path / "out.parquet", "--tolerance", "0.1")
     assert wrong.exit_code == 2
+
+
+# --- options that say how to sample -----------------------------------------------------------------------------------
+
+
+def test_target_error_and_additive_reach_the_explainer(folder: Path, tmp_path: Path) -> None:
+    assert _explain(folder, tmp_path / "a.parquet", "--additive", "yes", "--approach", "independence").exit_code == 0
+    assert _explain(folder, tmp_path / "b.parquet", "--additive", "no", "--approach", "independence").exit_code == 0
+    a, b = (condshap.load_explanation(tmp_path / f"{name}.parquet") for name in "ab")
+    assert a.value_table.n_evaluations < b.value_table.n_evaluations
+    options = ("--target-error", 0.02, "--approach", "independence", "--additive", "no")
+    assert _explain(folder, tmp_path / "c.parquet", *options, model="forest.skops").exit_code == 0
+    model = load_model(folder / "forest.skops", trust=True)
+    wanted = condshap.explain(
+        model, _table(60, 0), _table(4, 1), approach="independence", target_error=0.02, additive=False
+    )
+    found = condshap.load_explanation(tmp_path / "c.parquet")
+    np.testing.assert_allclose(found.values, wanted.values, rtol=0, atol=1e-12)
+    assert found.provenance.n_samples == wanted.provenance.n_samples
+    wrong = _explain(folder, tmp_path / "d.parquet", "--target-error", 0.02, "--n-samples", 5)
+    assert wrong.exit_code == 1
+    assert "n_samples and target_error must not both be given" in _message(wrong)
+    wrong = _explain(folder, tmp_path / "d.parquet", "--additive", "yes", model="forest.skops")
+    assert wrong.exit_code == 1
+    assert _explain(folder, tmp_path / "d.parquet", "--additive", "perhaps").exit_code == 2
+
+
+@pytest.mark.parametrize("option", [("--target-error", "0.1"), ("--additive", "no")])
+def test_they_cannot_be_given_to_a_saved_explainer(folder: Path, tmp_path: Path, option: tuple[str, str]) -> None:
+    result = _explain_with(folder, tmp_path / "explainer", tmp_path / "out.parquet", *option)
+    assert result.exit_code == 2
+    assert option[0] in result.output
+
+
+# --- for machines -----------------------------------------------------------------------------------------------------
+
+
+def test_explain_prints_the_numbers_of_the_api_as_json(folder: Path, tmp_path: Path) -> None:
+    result = _explain(folder, tmp_path / "out.parquet", "--json", model="classes.skops")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    model = load_model(folder / "classes.skops", trust=True)
+    wanted = condshap.explain(model, _table(60, 0), _table(4, 1), approach="independence")
+    low, high = wanted.msev.interval()
+    assert (found["msev"], found["low"], found["high"]) == pytest.approx((float(wanted.msev), low, high))
+    assert (found["approach"], found["n_rows"], found["n_coalitions"]) == ("independence", 4, 16)
+    assert found["players"] == ["size", "mass", "colour", "code"]
+    assert found["outputs"] == ["3", "5", "8"]
+    assert found["model_rows"] == wanted.value_table.n_evaluations
+    np.testing.assert_allclose(found["mean_abs"], np.abs(wanted.values).mean(axis=0))
+    assert found["written"] == [str(tmp_path / "out.parquet")]
+
+
+def test_what_is_not_known_is_null_in_json(folder: Path, tmp_path: Path) -> None:
+    _table(1, 1).to_csv(tmp_path / "one.csv", index=False)
+    result = _explain(folder, tmp_path / "out.parquet", "--json", rows=tmp_path / "one.csv")
+    found = json.loads(result.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert found["low"] is found["high"] is found["msev_se"] is found["tolerance"] is None
+
+
+def test_fit_and_approaches_print_json(folder: Path, tmp_path: Path) -> None:
+    found = json.loads(_fit_command(folder, tmp_path / "explainer", "--json").stdout)
+    assert found["approach"] == "ctree"
+    assert found["seconds"] > 0
+    assert found["written"] == [str(tmp_path / "explainer")]
+    listed = {line["name"]: line for line in json.loads(_run("approaches", "--json").stdout)}
+    assert sorted(listed) == sorted(condshap.available_approaches())
+    assert listed["gaussian"]["features"] == ["continuous"]
+    assert (listed["vaeac"]["missing_values"], listed["ctree"]["missing_values"]) == (True, False)
+
+
+# --- several approaches -----------------------------------------------------------------------------------------------
+
+
+def _compare(folder: Path, out: Path, *more: object, model="linear.skops"):
+    files = ("--model", folder / model, "--train", folder / "train.csv", "--rows", folder / "rows.csv", "--out", out)
+    return _run("compare", *files, *more)
+
+
+BOTH = ("--approach", "independence", "--approach", "regression_separate", "--seed", 3)
+
+
+def test_compare_has_the_numbers_of_the_api(folder: Path, tmp_path: Path) -> None:
+    result = _compare(folder, tmp_path / "new" / "out", *BOTH, "--level", 0.9, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    model = joblib.load(folder / "linear.joblib")
+    names = ["independence", "regression_separate"]
+    wanted = condshap.compare(model, _table(60, 0), _table(4, 1), approaches=names, seed=3, level=0.9)
+    assert found["level"] == 0.9
+    assert [line["approach"] for line in found["approaches"]] == names
+    for ours, theirs in zip(found["approaches"], wanted.to_dict("records"), strict=True):
+        for key in ("msev", "msev_se", "low", "high", "model_rows"):
+            assert ours[key] == pytest.approx(theirs[key])
+    assert [Path(path).name for path in found["written"]] == [*(f"{name}.parquet" for name in names), "comparison.csv"]
+    for line, path in zip(found["approaches"], found["written"], strict=False):
+        explanation = condshap.load_explanation(path)
+        assert explanation.provenance.approach == line["approach"]
+        assert float(explanation.msev) == line["msev"]
+    assert pd.read_csv(found["written"][-1])["msev"].tolist() == [line["msev"] for line in found["approaches"]]
+
+
+def test_compare_shows_a_table_within_80_columns_and_the_files(folder: Path, tmp_path: Path) -> None:
+    result = _compare(folder, tmp_path, *BOTH, *BOTH)
+    lines = [line for line in result.stdout.splitlines() if not line.startswith("Written")]
+    assert max(map(len, lines)) <= 80
+    explanation = condshap.load_explanation(tmp_path / "independence.parquet")
+    low, high = explanation.msev.interval()
+    (line,) = [line for line in lines if "independence" in line]
+    for text in (
+        f"{float(explanation.msev):.4g}",
+        f"{low:.4g} to {high:.4g}",
+        str(explanation.value_table.n_evaluations),
+    ):
+        assert text in line.replace(",", "")
+    assert f"Written: {tmp_path / 'comparison.csv'}" in result.stdout
+    assert "Approach 2 of 2: regression_separate" in result.stderr
+
+
+def test_compare_refuses_before_any_work(folder: Path, tmp_path: Path) -> None:
+    wrong = _compare(folder, tmp_path / "out", "--approach", "independence", "--approach", "gausian")
+    assert wrong.exit_code == 1
+    assert "Did you mean 'gaussian'?" in _message(wrong)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "file").write_text("")
+    wrong = _compare(folder, tmp_path / "file")
+    assert wrong.exit_code == 1
+    assert "the output folder must be one that can be made" in _message(wrong)
+    assert _compare(folder, tmp_path / "out", "--tolerance", 0.1).exit_code == 2
+    assert _compare(folder, tmp_path / "out", "--level", 2).exit_code == 2
+    wrong = _compare(folder, tmp_path / "out", "--approach", "independence", "--approach", "gaussian")
+    assert wrong.exit_code == 1
+    assert "approach 'gaussian' needs continuous features" in _message(wrong)
+    assert "Approach 1 of 2" not in _message(wrong)
+    wrong = _compare(folder, tmp_path / "out", *BOTH, "--n-samples", 10)
+    assert wrong.exit_code == 2
+    assert "approaches ['regression_separate'] use no samples" in " ".join(wrong.output.replace("│", " ").split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_compare_takes_the_papers_approaches_when_none_is_named(folder: Path, tmp_path: Path, monkeypatch) -> None:
+    from condshap.explainer import Explainer
+
+    monkeypatch.setattr(
+        Explainer, "approach", property(lambda self: "independence", lambda self, name: None), raising=False
+    )
+    result = _compare(folder, tmp_path, "--json")
+    written = json.loads(result.stdout)["written"]
+    assert [Path(path).stem for path in written] == ["independence", "ctree", "vaeac", "comparison"]
+
+
+def test_shells_can_complete_commands_and_approaches() -> None:
+    environment = {"_CONDSHAP_COMPLETE": "complete_bash", "COMP_WORDS": "condshap co", "COMP_CWORD": "1"}
+    done = CliRunner().invoke(app, [], prog_name="condshap", env=environment)
+    assert done.stdout.split() == ["compare"]
+    environment |= {"COMP_WORDS": "condshap explain --approach reg", "COMP_CWORD": "3"}
+    done = CliRunner().invoke(app, [], prog_name="condshap", env=environment)
+    assert done.stdout.split() == ["regression_separate", "regression_surrogate"]
+    assert "--install-completion" in _run("--help").output
+
+
+@pytest.mark.parametrize("command", ["demo", "approaches", "fit", "explain", "compare", "report", "plot"])
+def test_the_help_of_every_command_has_an_example(command: str) -> None:
+    text = _run(command, "--help").output
+    assert f"condshap {command}" in text.partition("Example:")[2]
+    assert "--json" in text

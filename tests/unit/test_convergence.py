@@ -468,7 +468,7 @@ def test_progress_is_shown_towards_the_tolerance(capsys):
     shown = capsys.readouterr().err
     assert "precision: 100 %" in shown
     assert "0 rows to go" in shown
-    assert "wanted 2.00%" in shown
+    assert "wanted 2.0%" in shown
     assert "v(S)" not in shown
     fit(progress=False).explain(X[:1])
     assert capsys.readouterr().err == ""

@@ -14,7 +14,7 @@ from condshap.plots.selection import make_lines, one_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
-    VALUE_SIZE,
+    add_legend,
     colour_bar,
     height_of,
     list_names,
@@ -68,7 +68,7 @@ def beeswarm(
         _colour_bar(ax)
     if any(gaps for _, gaps in found):
         ring = Line2D([], [], marker="o", linestyle="", markersize=4, markerfacecolor="white", markeredgecolor=PLAIN)
-        ax.legend([ring], ["missing"], loc="lower right", fontsize=VALUE_SIZE, frameon=False, handletextpad=0.2)
+        add_legend(ax, ["missing"], [ring])
     return ax
 
 

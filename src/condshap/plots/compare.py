@@ -13,7 +13,7 @@ from condshap.plots.style import (
     HATCHES,
     LABEL_SIZE,
     TITLE_SIZE,
-    VALUE_SIZE,
+    add_legend,
     amounts,
     colours_of,
     error_bars,
@@ -80,8 +80,5 @@ def compare(
     output_name = "" if first.output is None else f"{shorten(first.output)}: "
     ax.set_title(f"{output_name}f(x) = {f_x}", fontsize=TITLE_SIZE)
     if legend:
-        ax.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.6 / height_of(len(lines))), ncols=min(3, len(picked)),
-            fontsize=VALUE_SIZE, frameon=False,
-        )  # fmt: skip
+        add_legend(ax)
     return ax

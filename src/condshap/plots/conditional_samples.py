@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError, listing
-from condshap.plots.style import DARK, GREY, MARKERS, VALUE_SIZE, colours_of, new_axes, open_frame, shorten
+from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, new_axes, open_frame, shorten
 from condshap.plots.swarm import spread
 from condshap.plots.value_axis import ValueAxis
 from condshap.tables import Column, read_columns, to_pandas
@@ -23,6 +23,7 @@ def conditional_samples(
     y: str,
     *,
     point: Table | Mapping[str, Any] | None = None,
+    shift: float | None = None,
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
@@ -34,7 +35,9 @@ def conditional_samples(
     samples : samples by approach, or one table of them
     x, y : names of two columns
     point : the row that the samples were drawn for: a table of one row or a mapping; marked by a star
-    legend : which points are whose, below the axes
+    shift : how far the samples of one approach stand above those of the next, in units of `y`, so that all can be seen; None
+        for a little where all samples have the same `y`, and 0 elsewhere
+    legend : which points are whose, above the axes
 
     Notes
     -----
@@ -46,35 +49,23 @@ def conditional_samples(
     columns = [[_column(part, name) for part in parts] for name in (x, y)]
     axes = [ValueAxis.of(some) for some in columns]
     ax = new_axes(ax, 5.5, 4.6)
+    step = _step(axes[1], columns[1][1 : len(tables) + 1]) if shift is None else shift
     across, up = places_of(axes, columns, 0)
     ax.scatter(across, up, s=_size(len(up)), color=GREY, linewidths=0, label="training rows", rasterized=True)
     for i, (name, colour) in enumerate(zip(tables, colours_of(list(tables)), strict=True)):
-        found = places_of(axes, columns, i + 1)
-        style: dict[str, Any] = {
-            "s": 1.6 * _size(len(found[0])),
-            "alpha": 0.7,
-            "linewidths": 0,
-            "marker": MARKERS[i % len(MARKERS)],
-        }
-        ax.scatter(*found, color=colour, label=shorten(name), **style)
+        across, up = places_of(axes, columns, i + 1)
+        style: dict[str, Any] = {"s": 1.6 * _size(len(up)), "marker": MARKERS[i % len(MARKERS)], "alpha": 0.7}
+        height = up + step * (len(tables) - 1 - i)
+        ax.scatter(across, height, color=colour, linewidths=0, label=shorten(name), **style)
     if given is not None:
-        star: dict[str, Any] = {
-            "s": 160,
-            "marker": "*",
-            "color": "white",
-            "edgecolors": DARK,
-            "linewidths": 1.2,
-            "zorder": 5,
-        }
-        ax.scatter(
-            *(axis.place(some[-1]) for axis, some in zip(axes, columns, strict=True)), label="explained row", **star
-        )
+        across, up = (axis.place(some[-1]) for axis, some in zip(axes, columns, strict=True))
+        star: dict[str, Any] = {"marker": "*", "color": "white", "edgecolors": DARK, "linewidths": 1.2}
+        ax.scatter(across, up, s=160, zorder=5, label="explained row", **star)
     axes[0].dress(ax, "x")
     axes[1].dress(ax, "y")
     open_frame(ax)
     if legend:
-        below: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3, "markerscale": 1.5}
-        ax.legend(fontsize=VALUE_SIZE, frameon=False, **below)
+        add_legend(ax, above=True)
     return ax
 
 
@@ -85,6 +76,12 @@ def places_of(axes: list[ValueAxis], columns: list[list[Column]], i: int) -> lis
         + np.where(axis.is_strip(some[i]), spread(len(axis.place(some[i])), k), 0.0) * axis.strip_width()
         for k, (axis, some) in enumerate(zip(axes, columns, strict=True))
     ]
+
+
+def _step(axis: ValueAxis, columns: list[Column]) -> float:
+    """Distance between approaches: 2 % of the axis where all samples are at one place, else 0."""
+    places = np.concatenate([axis.place(column) for column in columns])
+    return 0.02 * axis.extent if axis.levels is None and np.ptp(places) == 0 else 0.0
 
 
 def _size(n: int) -> float:

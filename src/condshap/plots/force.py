@@ -61,12 +61,13 @@ def force(
     ax = new_axes(ax, 9.5, 1.9 + 0.2 * n_lines)
     base, prediction = float(chosen.base_values[row]), float(chosen.predictions[row])
     _draw_parts(ax, prediction, shown, up, down)
-    f_x, start = amounts(np.array([prediction, base]), signed=False)
+    f_x, start = amounts(np.array([prediction, base]), signed=False, like=shown)
     _mark(ax, prediction, f"f(x) = {f_x}", base, f"base value = {start}")
     texts = amounts(shown)
     for place, side, colour, title in ((0.0, up, RAISES, "raises"), (0.52, down, LOWERS, "lowers")):
         style: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": VALUE_SIZE}
-        ax.text(place, -1.35, f"{title} the prediction", color=colour, fontweight="bold", **style)
+        head = f"{title} the prediction" if len(side) else f"nothing {title} the prediction"
+        ax.text(place, -1.35, head, color=colour, fontweight="bold", **style)
         for line, i in enumerate(side):
             ax.text(place, -1.35 - _LINE * (line + 1), f"{i + 1}  {labels[i]}  {texts[i]}", color=DARK, **style)
     ax.set_ylim(-1.35 - _LINE * (n_lines + 0.5), 1.6)

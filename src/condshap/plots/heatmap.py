@@ -15,6 +15,7 @@ from condshap.plots.style import (
     VALUE_SIZE,
     amounts,
     colour_bar,
+    give_room,
     height_of,
     lowers_to_raises,
     name_output,
@@ -52,6 +53,7 @@ def heatmap(
     lines = make_lines(np.abs(chosen.values).mean(axis=0), max_features)
     shown = lines.add_up(chosen.values)[order].T  # (L, R)
     ax = new_axes(ax, 7.5, height_of(len(lines)) + 0.8)
+    above = give_room(ax, 0.6 / (0.6 + 0.32 * len(lines)), above=True)
     largest = float(np.abs(shown).max()) or 1.0
     drawn = ax.imshow(
         shown, aspect="auto", cmap=lowers_to_raises(), vmin=-largest, vmax=largest, interpolation="nearest"
@@ -65,7 +67,7 @@ def heatmap(
     ax.tick_params(axis="x", labelsize=VALUE_SIZE)
     ax.set_xlabel("row" if len(order) <= _MOST_WRITTEN else "rows by rising prediction", fontsize=LABEL_SIZE)
     colour_bar(ax, drawn, "Shapley value")
-    _draw_predictions(ax, chosen, order)
+    _draw_predictions(above, chosen, order)
     return ax
 
 
@@ -77,8 +79,7 @@ def _write_numbers(ax: Axes, shown: Floats) -> None:
         ax.text(row, line, texts[i], ha="center", va="center", fontsize=7, color=colour)
 
 
-def _draw_predictions(ax: Axes, chosen: OneOutput, order: Indices) -> None:
-    above = ax.inset_axes((0.0, 1.03, 1.0, max(0.12, 0.5 / max(ax.get_ylim()[0], 1.0))), sharex=ax)
+def _draw_predictions(above: Axes, chosen: OneOutput, order: Indices) -> None:
     above.plot(np.arange(len(order)), chosen.predictions[order], color=DARK, linewidth=1.2, marker="o", markersize=2)
     above.plot(np.arange(len(order)), chosen.base_values[order], color=GREY, linewidth=1.0, linestyle=":")
     above.set_ylabel("f(x)", fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")

@@ -19,6 +19,7 @@ from condshap.plots.style import (
     LABEL_SIZE,
     MARKERS,
     VALUE_SIZE,
+    add_legend,
     amounts,
     colours_of,
     height_of,
@@ -114,7 +115,7 @@ def _draw_rows(found: Mapping[str, Explanation], level: float, ax: Axes | None) 
     if others:
         ax.axhline(0.0, color=DARK, linewidth=0.8)
         ax.set_ylabel(f"MSEv less that of {shorten(first, 24)}", fontsize=LABEL_SIZE)
-        ax.legend(fontsize=VALUE_SIZE, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+        add_legend(ax)
     ax.set_xlabel("share of rows", fontsize=LABEL_SIZE)
     ax.tick_params(labelsize=VALUE_SIZE)
     open_frame(ax)
@@ -138,9 +139,7 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
     ax.tick_params(labelsize=VALUE_SIZE)
     if len(sizes) > 20:
         ax.set_xticks(sizes[:: -(-len(sizes) // 15)])
-    ax.legend(
-        fontsize=VALUE_SIZE, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=min(3, len(found))
-    )
+    add_legend(ax)
     open_frame(ax)
     return ax
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
@@ -18,6 +19,7 @@ from condshap.plots.style import (
     LOWERS,
     MARKERS,
     VALUE_SIZE,
+    add_legend,
     colour_bar,
     low_to_high,
     name_output,
@@ -32,6 +34,7 @@ from condshap.types import Floats, Masks
 
 _BAND = 0.2  # share of the height that the histogram takes
 _BINS = 30
+_LONGEST_TITLE = 24  # characters, of the legend
 
 
 def scatter(
@@ -94,30 +97,23 @@ def _draw_points(ax: Axes, x: Floats, y: Floats, colour: Column | None) -> None:
         return
     by = ValueAxis.of([colour])
     missing = is_missing(colour)
-    ax.scatter(x[missing], y[missing], facecolors="white", edgecolors=DARK, label="missing", **style)
+    absent = ax.scatter(x[missing], y[missing], facecolors="white", edgecolors=DARK, **style)
     here = ~missing
     if by.levels is None:
         drawn = ax.scatter(x[here], y[here], c=by.place(colour)[here], cmap=low_to_high(), **style)
         colour_bar(ax, drawn, shorten(by.name))
         if missing.any():
-            _legend(ax, 1, None)
+            add_legend(ax, ["missing"], [absent])
         return
-    strips = by.place(colour)
+    strips, drawn_levels = by.place(colour), []
     for i, label in enumerate(by.labels):
         at = here & (strips == i)
         look: dict[str, Any] = {"color": CYCLE[i % len(CYCLE)], "marker": MARKERS[(i + i // len(CYCLE)) % len(MARKERS)]}
-        ax.scatter(x[at], y[at], label=label, **look, **style)
-    _legend(ax, len(by.labels) + 1, shorten(by.name))
-
-
-def _legend(ax: Axes, n: int, title: str | None) -> None:
-    """Legend beside the axes, with "missing" only if there is something to see."""
-    drawn = [part for part in ax.collections if len(np.asarray(part.get_offsets()))]
-    kept = [(part, str(part.get_label())) for part in drawn if not str(part.get_label()).startswith("_child")][:n]
-    ax.legend(
-        *zip(*kept, strict=True), title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=VALUE_SIZE,
-        title_fontsize=VALUE_SIZE, frameon=False,
-    )  # fmt: skip
+        drawn_levels.append((ax.scatter(x[at], y[at], **look, **style), label))
+    handles, labels = zip(*drawn_levels, *[(absent, "missing")] * bool(missing.any()), strict=True)
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
+    title = shorten(by.name, _LONGEST_TITLE)
+    ax.legend(handles, labels, title=title, fontsize=VALUE_SIZE, title_fontsize=VALUE_SIZE, **beside)
 
 
 def _draw_counts(ax: Axes, places: Floats, strips: Masks, values: Floats) -> None:
@@ -125,6 +121,8 @@ def _draw_counts(ax: Axes, places: Floats, strips: Masks, values: Floats) -> Non
     low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
     reach = (high - low) or 2.0
     low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
+    marks = np.asarray(MaxNLocator(6).tick_values(low, high))
+    ax.set_yticks(marks[(marks >= low - 0.05 * reach) & (marks <= high + 0.05 * reach)])  # none beside the histogram
     ax.set_ylim(low - reach * (0.08 + _BAND / (1 - _BAND)), high + 0.05 * reach)
     numbers = places[~strips]
     span = ax.get_xlim()[1] - ax.get_xlim()[0]

@@ -7,6 +7,7 @@ from math import floor, log10
 from typing import Any
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
@@ -40,7 +41,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 TITLE_SIZE, LABEL_SIZE, VALUE_SIZE = 10.0, 9.0, 8.0  # points
 LONGEST_NAME, LONGEST_VALUE = 40, 16  # characters
-_LINE = 0.32  # inches per line of a list
+_LEGEND = 64  # characters side by side
+_LINE, _COLOUR_BAR = 0.32, 0.14  # inches of a line of a list, and across a scale of colours
 
 
 def low_to_high() -> Colormap:
@@ -73,6 +75,19 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
     _, made = plt.subplots(figsize=(width, height), layout="constrained")
     return made
+
+
+def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
+    """Take a share of the height away from `ax`, at its top or bottom, for new axes with the same x-axis."""
+    spec, figure = ax.get_subplotspec(), ax.figure
+    if spec is not None:
+        parts = spec.subgridspec(2, 1, height_ratios=(share, 1 - share) if above else (1 - share, share))
+        ax.set_subplotspec(parts[1 if above else 0])
+        return figure.add_subplot(parts[0 if above else 1], sharex=ax)
+    box, gap = ax.get_position(), 0.05
+    kept, given = (1 - share - gap) * box.height, share * box.height
+    ax.set_position((box.x0, box.y0 if above else box.y1 - kept, box.width, kept))
+    return figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax)
 
 
 def height_of(n_lines: int, per_line: float = _LINE) -> float:
@@ -119,13 +134,13 @@ def with_value(name: str, column: Column | None, row: int, longest: int = LONGES
     return shorten(name, longest) if column is None else f"{shorten(name, longest)} = {value_text(column, row)}"
 
 
-def amounts(values: Floats, *, signed: bool = True) -> list[str]:
-    """Numbers of one plot with the same decimals, three digits for the largest.
+def amounts(values: Floats, *, signed: bool = True, like: Floats | None = None) -> list[str]:
+    """Numbers of one plot with the same decimals: three digits for the largest, or as many as `like` has.
 
     >>> amounts(np.array([1.234, -0.5, 0.0]))
     ['+1.23', '−0.50', '0.00']
     """
-    largest = float(np.max(np.abs(values), initial=0.0))
+    largest = float(np.max(np.abs(values if like is None or not like.any() else like), initial=0.0))
     if largest and not 1e-4 <= largest < 1e6:
         return [_one_amount(value, ".2e", signed=signed) for value in values]
     decimals = 2 if largest == 0 else int(np.clip(2 - floor(log10(largest)), 0, 6))
@@ -151,11 +166,24 @@ def open_frame(ax: Axes, *sides: str) -> None:
 
 def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, **options: Any) -> Axes:
     """Scale of colours beside the axes."""
-    made = ax.figure.colorbar(drawn, ax=ax, aspect=30, pad=0.02, **options)
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    made = ax.figure.colorbar(drawn, ax=ax, aspect=max(10.0, inches / _COLOUR_BAR), pad=0.02, **options)
     made.ax.tick_params(labelsize=VALUE_SIZE)
     made.set_label(label, fontsize=VALUE_SIZE)
     made.outline.set_visible(False)
     return made.ax
+
+
+def add_legend(
+    ax: Axes, labels: Sequence[str] = (), handles: Sequence[Artist] | None = None, *, above: bool = False
+) -> None:
+    """Legend above the axes or below the name of the x-axis, where it hides nothing, in as many columns as fit."""
+    drawn, names = ax.get_legend_handles_labels() if handles is None else (list(handles), list(labels))
+    columns = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.8}
+    if above:
+        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}
+    ax.legend(drawn, names, **place, ncols=columns, fontsize=VALUE_SIZE, frameon=False)
 
 
 def list_names(ax: Axes, labels: Sequence[str]) -> None:

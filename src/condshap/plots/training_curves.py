@@ -8,7 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import NotFittedError, OptionError
-from condshap.plots.style import DARK, GREY, LABEL_SIZE, LOWERS, RAISES, VALUE_SIZE, new_axes, open_frame
+from condshap.plots.style import (
+    DARK,
+    GREY,
+    LABEL_SIZE,
+    LOWERS,
+    RAISES,
+    VALUE_SIZE,
+    give_room,
+    new_axes,
+    open_frame,
+)
 
 _USED = 0.01  # nats, as in `History.active_units`
 
@@ -23,10 +33,12 @@ def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
     Notes
     -----
     Thin lines are the networks of the ensemble, thick ones their mean; dots are the epochs whose weights were kept. The
-    KL divergence of a latent unit is on held-out rows, the mean over the networks; a grey unit is not used.
+    KL divergence of a latent unit is on held-out rows, the mean over the networks; a grey unit is not used. The first
+    twentieth of the epochs may lie below the axes.
     """
     history = find_history(vaeac)
     ax = new_axes(ax, 6.5, 5.2)
+    below = give_room(ax, 0.4, above=False)
     epochs = np.arange(1, len(history.vlb) + 1)
     _draw_bound(ax, epochs, history.vlb, RAISES, "VLB, training rows", "--")
     _draw_bound(ax, history.validated, history.iwae, LOWERS, "IWAE, held-out rows", "-")
@@ -35,18 +47,17 @@ def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
     ax.plot(
         history.validated[places], history.iwae[places, networks], "o", color=DARK, markersize=4, label="kept weights"
     )
+    _leave_out_the_start(ax, history)
     ax.set_ylabel("nats per row", fontsize=LABEL_SIZE)
     ax.legend(fontsize=VALUE_SIZE, frameon=False, loc="lower right")
     ax.tick_params(axis="x", labelbottom=False)
-    below = ax.inset_axes((0.0, -0.62, 1.0, 0.5), sharex=ax)
     units = history.kl.mean(axis=1)  # (n, d)
     for unit in units.T[np.argsort(-units[-1])] if len(units) else ():
         below.plot(history.validated, unit, color=LOWERS if unit[-1] > _USED else GREY, linewidth=1.0, alpha=0.8)
     below.set_ylabel("KL by latent unit", fontsize=LABEL_SIZE)
     below.set_xlabel("epoch", fontsize=LABEL_SIZE)
     used = int((units[-1] > _USED).sum()) if len(units) else 0
-    below.text(0.99, 0.95, f"{used} of {units.shape[1]} units in use", transform=below.transAxes, ha="right", va="top",
-               fontsize=VALUE_SIZE)  # fmt: skip
+    below.set_title(f"{used} of {units.shape[1]} units in use", fontsize=VALUE_SIZE, loc="right")
     for one in (ax, below):
         one.tick_params(labelsize=VALUE_SIZE)
         open_frame(one)
@@ -69,6 +80,16 @@ def find_history(vaeac: Any) -> Any:
     raise OptionError(
         f"training curves must get a fitted VAEAC, or an approach or Explainer with one, got {type(vaeac).__name__}."
     )
+
+
+def _leave_out_the_start(ax: Axes, history: Any) -> None:
+    """Let the first twentieth of the epochs leave the axes at the bottom: it would press all that follows together."""
+    first = len(history.vlb) // 20
+    later = [history.vlb[first:], history.iwae[history.validated > first]]
+    heights = np.concatenate([part.mean(axis=1) for part in later])
+    low, high = float(heights.min()), float(max(part.max() for part in later if part.size))
+    reach = high - low or 1.0
+    ax.set_ylim(low - 0.08 * reach, high + 0.08 * reach)
 
 
 def _draw_bound(ax: Axes, epochs: Any, curves: Any, colour: str, label: str, line: str) -> None:

@@ -103,9 +103,7 @@ class ValueAxis:
 
     def _turn(self) -> dict[str, Any]:
         """Long or many labels below an axis stand upright."""
-        crowded = sum(len(label) + 2 for label in self.labels) > 60 or (
-            self.missing_at is not None and self.levels is None
-        )
+        crowded = sum(len(label) + 2 for label in self.labels) > 60
         return {"labelrotation": 90.0} if crowded else {}
 
 

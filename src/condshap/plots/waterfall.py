@@ -54,11 +54,12 @@ def waterfall(
     ax = new_axes(ax, 7.0, height_of(len(lines) + 2))
     _draw_steps(ax, starts, ends, lines.bound_errors(chosen.std_errors[row]))
     ax.plot([prediction, base], [0, len(lines) + 1], "D", color=DARK, markersize=5)
+    ax.use_sticky_edges = False  # room beside the two marks
     if not shown.any():
         ax.set_xlim(base - 1.0, base + 1.0)
     pairs = zip(chosen.names, chosen.columns, strict=True)
     middle = lines.label([with_value(name, column, row) for name, column in pairs])
-    f_x, start = amounts(np.array([prediction, base]), signed=False)
+    f_x, start = amounts(np.array([prediction, base]), signed=False, like=shown)
     list_names(ax, [f"f(x) = {f_x}", *middle, f"base value = {start}"])
     for line in (0, -1):
         ax.get_yticklabels()[line].set_fontweight("bold")

@@ -9,7 +9,8 @@ import numpy as np
 
 from condshap.exceptions import SchemaError
 from condshap.explanation import Explanation
-from condshap.tables import Column, read_columns, to_pandas
+from condshap.reporting.columns import feature_columns
+from condshap.tables import Column, to_pandas
 from condshap.types import Masks, Table
 
 
@@ -31,22 +32,19 @@ class Outside:
 
 def find_outside(explanation: Explanation, train: Table) -> Outside:
     """Compare every feature of the explained rows with the training rows; combinations of features are not looked at."""
-    from condshap.reporting.payload import feature_columns, in_order
-
-    frame = to_pandas(train)
-    if len(frame) == 0:
+    n_train = len(to_pandas(train))
+    if n_train == 0:
         raise SchemaError("train must have rows, got none. Pass the rows that the explainer was fitted on.")
-    names = explanation.feature_names
-    known = read_columns(in_order(frame, names, is_named=not isinstance(train, np.ndarray)))
     by_row, by_feature = defaultdict(list), {}
-    for j, (ours, theirs) in enumerate(zip(feature_columns(explanation), known, strict=True)):
+    pairs = zip(feature_columns(explanation), feature_columns(explanation, train), strict=True)
+    for j, (ours, theirs) in enumerate(pairs):
         is_outside, shown = _compare(ours, theirs)
         for row in np.flatnonzero(is_outside).tolist():
             by_row[row].append((j, shown))
         if is_outside.any():
-            by_feature[names[j]] = int(is_outside.sum())
+            by_feature[ours.name] = int(is_outside.sum())
     ranked = dict(sorted(by_feature.items(), key=lambda item: -item[1]))
-    return Outside({row: by_row[row] for row in sorted(by_row)}, ranked, len(frame))
+    return Outside({row: by_row[row] for row in sorted(by_row)}, ranked, n_train)
 
 
 def _compare(ours: Column, theirs: Column) -> tuple[Masks, str]:

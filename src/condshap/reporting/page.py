@@ -22,10 +22,10 @@ from condshap.exceptions import OptionError, StorageError, listing
 from condshap.explanation import Explanation
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import check_same_rows, pack
-from condshap.reporting.quality import describe, judge, notes
+from condshap.reporting.quality import against_the_best, describe, judge, notes, shared_first
 from condshap.types import Table
 
-_SCRIPTS = ("core.js", "charts.js", "swarm.js", "table.js", "rows.js", "app.js")
+_SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "app.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -108,14 +108,14 @@ def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
 
 def _render(given: list[Explanation], labels: list[str], title: str, model: object, outside: Outside | None) -> str:
     style, script = _asset("page.css"), "\n".join(_asset(name) for name in _SCRIPTS)
-    judged = [judge(one) for one in given]
+    judged = against_the_best(given, [judge(one) for one in given])
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     return page.from_string(_asset("page.html")).render(
         title=title,
         labels=labels,
         first=given[0],
         is_grouped=any(len(members) > 1 for members in given[0].membership),
-        about=[describe(one, model) for one in given],
+        about=shared_first([describe(one, model) for one in given]),
         judged=judged,
         notes=notes(given, labels, judged, outside),
         outside=outside,

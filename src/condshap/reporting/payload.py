@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from condshap.exceptions import OptionError, SchemaError, listing
+from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.reporting.columns import feature_columns
 from condshap.reporting.outside import Outside
 from condshap.reporting.quality import Judged
-from condshap.tables import Column, read_columns, to_pandas
+from condshap.tables import Column
 from condshap.types import Floats, Table
 
 
@@ -39,25 +40,6 @@ def pack(
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
-
-
-def feature_columns(explanation: Explanation) -> list[Column]:
-    """Columns of the explained rows in the order of the features."""
-    return read_columns(in_order(to_pandas(explanation.data), explanation.feature_names, is_named=False))
-
-
-def in_order(frame: pd.DataFrame, features: Sequence[str], *, is_named: bool) -> pd.DataFrame:
-    """Columns by name; by position where names are those of an array, unless they must be there (`is_named`)."""
-    names = [str(name) for name in frame.columns]
-    missing = [name for name in features if name not in names]
-    if not missing:
-        return frame.iloc[:, [names.index(name) for name in features]]
-    if is_named or len(names) != len(features):
-        raise SchemaError(
-            f"train must have the {len(features)} explained features, got a table without {listing(missing)}. "
-            "Pass the rows that the explainer was fitted on."
-        )
-    return frame
 
 
 def check_same_rows(given: Sequence[Explanation], labels: Sequence[str]) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
-from condshap.exceptions import listing
 from condshap.explanation import Explanation
 from condshap.reporting.outside import Outside
 from condshap.types import Floats
@@ -31,6 +30,8 @@ class Line:
     sure: float
     gap: float
     is_gap_large: bool
+    behind: str = ""
+    """How much larger MSEv is than that of the best explanation beside it, with a 95 % interval over the same rows."""
 
 
 Judged: TypeAlias = tuple[Line, ...]
@@ -81,6 +82,33 @@ def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
     return [(float(v), float(v - h), float(v + h)) for v, h in zip(values, half, strict=True)]
 
 
+def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> list[Judged]:
+    """Add what stands between each explanation and the best one; rows are the same, so that differences are paired."""
+    if len(given) == 1 or len(given[0].player_names) == 1:
+        return list(judged)
+    n = len(given[0])
+    per_row = np.stack([one.msev.per_row.reshape(n, -1) for one in given])  # (explanations, R, O)
+    best = per_row.mean(axis=1).argmin(axis=0)
+    differences = per_row - per_row[best, :, np.arange(per_row.shape[2])].T
+    return [
+        tuple(
+            replace(line, behind="best" if best[o] == i else _paired(differences[i, :, o]))
+            for o, line in enumerate(lines)
+        )
+        for i, lines in enumerate(judged)
+    ]
+
+
+def _paired(differences: Floats) -> str:
+    from scipy.special import stdtrit
+
+    n, mean = len(differences), float(differences.mean())
+    if n < 2:
+        return f"+{mean:.3g}"
+    half = float(stdtrit(n - 1, 0.975)) * float(differences.std(ddof=1)) / np.sqrt(n)
+    return f"+{mean:.3g} ({mean - half:.3g} to {mean + half:.3g})"
+
+
 def _share(values: Floats, errors: Floats, predictions: Floats) -> float:
     """Largest error of a row (R, P) over the spread of its values, at its median row; tiny spreads count as 1 % of all."""
     spread = np.maximum(np.ptp(values, axis=1), 0.01 * float(np.ptp(predictions)))
@@ -119,7 +147,8 @@ def notes(
 def _note_outside(outside: Outside | None, n_rows: int) -> Note:
     if outside is None:
         return Note(
-            "note", "Whether rows lie outside the training data was not checked: the report was made without `train`."
+            "note",
+            "Whether rows lie outside the training data was not checked: the report was made without training rows.",
         )
     n = len(outside.by_row)
     if n == 0:
@@ -147,7 +176,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Players": f"{n_players} groups of {len(explanation.feature_names)} features"
         if is_grouped
         else f"{n_players} features",
-        "Outputs": listing(explanation.output_names)[1:-1],
+        "Outputs": ", ".join(explanation.output_names),
         "Coalitions": f"{about.n_coalitions:,} ({kind})",
         "Samples per coalition": _samples(about.n_samples),
         "Rows predicted by the model": f"{table.n_evaluations:,}",
@@ -161,6 +190,12 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
     return [(key, text) for key, text in lines.items() if text]
+
+
+def shared_first(about: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
+    """Lines that are the same for all explanations, then what is left of each."""
+    shared = [line for line in about[0] if all(line in lines for lines in about)]
+    return [shared, *([line for line in lines if line not in shared] for lines in about)]
 
 
 def _short(text: str, limit: int = 2000) -> str:
@@ -178,4 +213,4 @@ def _percent(share: float | None) -> str:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.1f} min"
+    return f"{value:.2g} s" if value < 10 else f"{value:.0f} s" if value < 120 else f"{value / 60:.1f} min"

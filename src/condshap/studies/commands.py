@@ -6,6 +6,8 @@ Exit codes: 0 when all went well, 1 with a clear message on stderr, 2 when the c
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import re
 import shlex
 import sys
@@ -40,10 +42,16 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     """Parser of all commands."""
     parser = argparse.ArgumentParser(prog=prog, description="The paper's studies: run them, and make their tables.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    commands.add_parser("list", help="name the studies").set_defaults(command=list_studies)
-    _run_parser(commands.add_parser("run", help="run whatever a store still lacks of a study"))
-    _table_parser(commands.add_parser("table", help="hold results against the paper's, as Markdown or CSV"))
-    _plot_parser(commands.add_parser("plot", help="draw the figures of a study"))
+    small = "categorical --quick"
+    listing = commands.add_parser("list", help="name the studies", epilog=f"example: {prog} list --json")
+    listing.add_argument("--json", action="store_true", help="JSON and not lines")
+    listing.set_defaults(command=list_studies)
+    about = "run whatever a store still lacks of a study"
+    _run_parser(commands.add_parser("run", help=about, epilog=f"example: {prog} run {small} --repetitions 2"))
+    about = "hold results against the paper's, as Markdown, CSV or JSON"
+    _table_parser(commands.add_parser("table", help=about, epilog=f"example: {prog} table {small} --csv"))
+    about = "draw the figures of a study"
+    _plot_parser(commands.add_parser("plot", help=about, epilog=f"example: {prog} plot {small} --out figures"))
     return parser
 
 
@@ -61,7 +69,9 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
 def _table_parser(parser: argparse.ArgumentParser) -> None:
     _choice_options(parser)
     parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="results; may be repeated")
-    parser.add_argument("--csv", action="store_true", help="CSV and not Markdown")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="CSV and not Markdown")
+    form.add_argument("--json", action="store_true", help="JSON and not Markdown")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file and do not print")
     parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
     parser.set_defaults(command=make_table)
@@ -143,13 +153,22 @@ def _deliver(text: str, path: Path | None) -> int:
     return 0
 
 
-def list_studies(_: argparse.Namespace) -> int:
+def list_studies(given: argparse.Namespace) -> int:
     """Print every study with its size."""
+    if given.json:
+        print(json.dumps([_entry_facts(name, entry) for name, entry in STUDIES.items()], indent=2))
+        return 0
     for name, entry in STUDIES.items():
         study = entry.study
         size = f"{len(study.cells)} cells, {len(study.methods)} methods, R = {len(study.repetitions)}"
         print(f"{name:20} {entry.about}" + (f"; {size}" if study.cells else ""))
     return 0
+
+
+def _entry_facts(name: str, entry: Entry) -> dict[str, Any]:
+    study = entry.study
+    sizes = {"cells": len(study.cells), "methods": list(study.methods), "repetitions": len(study.repetitions)}
+    return {"name": name, "about": entry.about, **sizes}
 
 
 def run_study(given: argparse.Namespace) -> int:
@@ -180,14 +199,24 @@ def make_table(given: argparse.Namespace) -> int:
     command = f"condshap study {shlex.join(given.words)}"
     if given.name == TIMES:
         here = [path for name in STUDIES if (path := Path(f"{name}.jsonl")).is_file()]
-        page = times_page(given.store or here, command, as_csv=given.csv, version=given.of_version)
-        return _deliver(page, given.write)
+        as_csv = given.csv or given.json
+        page = times_page(given.store or here, command, as_csv=as_csv, version=given.of_version)
+        return _deliver(_as_json(page) if given.json else page, given.write)
     study, stores = _chosen(entry, given), given.store or [_store(given)]
     results = read_results(study, stores, given.of_version)
     if given.repetitions is not None or given.first is not None:
         results = results.only(study.repetitions)
-    text = study_csv(entry, results) if given.csv else study_page(entry, results, command, _notes(stores))
-    return _deliver(text, given.write)
+    if given.csv or given.json:
+        text = study_csv(entry, results)
+        return _deliver(_as_json(text) if given.json else text, given.write)
+    return _deliver(study_page(entry, results, command, _notes(stores)), given.write)
+
+
+def _as_json(csv: str) -> str:
+    """Lines of a CSV table as JSON, null where nothing is known."""
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(csv)).to_json(orient="records", indent=2, double_precision=15) + "\n"
 
 
 def make_plots(given: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
 from condshap.numerics.threads import single_threaded_blas
+from condshap.progress import make_bar
 from condshap.seeding import derive_seed
 from condshap.studies.cells import Cell, Problem, speed_up
 from condshap.studies.machines import machine, today
@@ -101,7 +102,6 @@ def run(
     whoever reads the file later might.
     """
     from joblib import Parallel, delayed, parallel_config
-    from tqdm.auto import tqdm
 
     for method in study.methods:
         find_method(method)
@@ -112,7 +112,7 @@ def run(
     with parallel_config(backend="loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", return_as="generator_unordered")
         done = pool(delayed(run_task)(task, store, device, forest) for task in tasks)
-        for failed in tqdm(done, total=len(tasks), desc=study.name, disable=None if progress is None else not progress):
+        for failed in make_bar(done, show=progress, total=len(tasks), desc=study.name):
             failures += failed
     return tuple(failures)
 

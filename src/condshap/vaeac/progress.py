@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isnan
 
+from condshap.progress import make_bar
+
 
 @contextmanager
 def training_bar(progress: str | bool) -> Iterator[Callable[[int, int, float, float], None] | None]:
@@ -13,9 +15,7 @@ def training_bar(progress: str | bool) -> Iterator[Callable[[int, int, float, fl
 
     `progress` is "auto" (a bar on a terminal or notebook, silence elsewhere), True or False.
     """
-    from tqdm.auto import tqdm
-
-    with tqdm(desc="VAEAC", unit="epoch", disable=None if progress == "auto" else not progress) as bar:
+    with make_bar(show=None if progress == "auto" else bool(progress), desc="VAEAC", unit="epoch") as bar:
 
         def report(epoch: int, epochs: int, vlb: float, iwae: float) -> None:
             bar.total = epochs

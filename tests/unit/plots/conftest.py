@@ -31,7 +31,7 @@ def build(
     table: ValueTable | None = None,
 ) -> Explanation:
     """Explanation with given Shapley values (R, P) or (R, P, O)."""
-    values = np.asarray(values, dtype=float)
+    values = np.array(values, dtype=float)  # a copy: tests change explanations
     R, P = values.shape[:2]
     names = names or [f"feature {j}" for j in range(P)]
     membership = tuple(tuple(m) for m in groups.values()) if groups else tuple((j,) for j in range(P))
@@ -50,7 +50,9 @@ def build(
     )  # fmt: skip
 
 
-def build_wide(n_features: int, *, n_rows: int = 80, long_names: bool = False, seed: int = 0, **options: Any) -> Explanation:
+def build_wide(
+    n_features: int, *, n_rows: int = 80, long_names: bool = False, seed: int = 0, **options: Any
+) -> Explanation:
     """Explanation of many rows with numbers, levels and gaps; names have 40 characters on demand."""
     rng = np.random.default_rng(seed)
     names = [f"{'A rather long name of a feature ' if long_names else 'feature'} {j:02d}" for j in range(n_features)]

@@ -17,7 +17,7 @@ SMALL = AbaloneCell(n_train=300, n_rows=4, n_trees=5)
 
 
 def test_the_forest_is_that_of_the_demo():
-    from condshap.demo import fit_forest
+    from condshap.demo.abalone import fit_forest
 
     data = load_rows()
     ours, demo = fit_abalone(data, 10, seed=3), fit_forest(data, 10, seed=3)

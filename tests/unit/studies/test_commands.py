@@ -1,11 +1,14 @@
 """Commands of the studies: they run and make tables, and refuse what does not fit with one clear line."""
 
+import io
+import json
 import os
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -194,3 +197,27 @@ assert main(["table", *chosen]) == 0
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=here, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "independence" in done.stdout
+
+
+def test_lists_and_tables_are_printed_as_json(store, tmp_path, capsys):
+    assert main(["list", "--json"]) == 0
+    listed = {line["name"]: line for line in json.loads(capsys.readouterr().out)}
+    assert set(listed) == set(STUDIES)
+    assert listed["categorical"]["cells"] == len(STUDIES["categorical"].study.cells)
+    table = ["table", *SMALL, "--store", str(store)]
+    assert main([*table, "--csv"]) == 0
+    csv = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert main([*table, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found[0]["paper"] is None
+    read = pd.DataFrame(found).astype(csv.dtypes.to_dict())
+    pd.testing.assert_frame_equal(read, csv)
+    with pytest.raises(SystemExit):
+        main([*table, "--json", "--csv"])
+
+
+@pytest.mark.parametrize("command", ["list", "run", "table", "plot"])
+def test_the_help_of_every_command_has_an_example(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    assert f"example: condshap study {command}" in " ".join(capsys.readouterr().out.split())

@@ -48,10 +48,11 @@ def test_the_pairplot_has_all_training_rows_and_all_samples(scene):
     assert [axis.get_xlabel() for axis in axes] == ["Diameter", "ShuckedWeight"]
     for axis in axes:
         points = [np.asarray(part.get_offsets()) for part in axis.collections]
-        assert len(points) == 1 + 2 * len(AT)
+        assert len(points) == 1 + 2
         np.testing.assert_array_equal(points[0][:, 0], scene.X_train[axis.get_xlabel()])
-        first = scene.drawn["independence", AT[0]].rows
+        first = pd.concat([scene.drawn["independence", value].rows for value in AT])
         np.testing.assert_array_equal(points[1][:, 0], first[axis.get_xlabel()])
+        np.testing.assert_allclose(points[1][:, 1], first[GIVEN] + 0.012)  # above those of ctree
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["training rows", "independence", "ctree"]
 
 

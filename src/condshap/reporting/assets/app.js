@@ -12,6 +12,7 @@ function showTab(name, focus = false) {
     byId(tab).hidden = !mine;
     if (mine && focus) button.focus();
   }
+  if (state.tab === "rows") reveal();
   redraw();
   remember();
 }
@@ -20,11 +21,13 @@ function showTab(name, focus = false) {
 function redraw() {
   if (state.tab === "overview") {
     const found = importance(state.approach);
+    for (const cards of document.querySelectorAll(".cards")) cards.hidden = cards.dataset.shown !== `${state.approach}-${state.output}`;
     drawBars(byId("bars"), found, shownPlayers);
     drawSwarm(byId("swarm"), found, shownPlayers);
     byId("more").hidden = P <= FEW;
     byId("more").textContent = shownPlayers < P ? `Show all ${P}` : `Show the first ${FEW}`;
-  } else if (state.tab === "rows") { showRows(); reveal(); paint(); }
+    showShape(found.order);
+  } else if (state.tab === "rows") { showRows(); paint(); }
   else if (state.tab === "quality") drawMsev(byId("msev"));
 }
 
@@ -89,7 +92,7 @@ function connect() {
   byId("filter-feature").replaceChildren(...features);
   for (const name of ["output", "approach"]) byId(name).addEventListener("change", () => { state[name] = Number(byId(name).value); buildTable(); redraw(); remember(); });
   byId("other").addEventListener("change", () => { state.otherApproach = Number(byId("other").value); showRows(); remember(); });
-  byId("search").addEventListener("input", arrange);
+  byId("search").addEventListener("input", () => arrange());
   byId("shown").addEventListener("change", buildTable);
   byId("sort").addEventListener("change", () => { sorting.by = byId("sort").value; arrange(); });
   byId("direction").addEventListener("click", () => { sorting.down = !sorting.down; arrange(); });
@@ -98,7 +101,8 @@ function connect() {
   byId("all-players").addEventListener("click", () => { state.all = !state.all; showRows(); });
   byId("more").addEventListener("click", () => { shownPlayers = shownPlayers < P ? P : FEW; redraw(); });
   for (const mode of ["none", "row", "approach"]) byId("compare-" + mode).addEventListener("click", () => compareWith(mode));
-  byId("see-quality")?.addEventListener("click", () => showTab("quality", true));
+  for (const button of document.querySelectorAll(".see-quality")) button.addEventListener("click", () => showTab("quality", true));
+  byId("shape-feature").addEventListener("change", () => drawShape(byId("shape"), Number(byId("shape-feature").value)));
   connectTabs();
 }
 
@@ -122,5 +126,6 @@ const wanted = recall();
 connect();
 showFilter();
 buildTable();
+state.cursor = state.row;
+document.documentElement.dataset.ready = ""; // lifts what the style hides until now
 showTab(wanted);
-document.documentElement.dataset.ready = "";

@@ -49,7 +49,7 @@ function drawBars(box, found, n) {
     named(svg, DATA.players[p].name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" });
     svg.append(draw("rect", { class: "total bar", x: gutter, y: y + 5, width: Math.max(0.5, scale(size) - gutter), height: 18, rx: 2 }));
     whisker(svg, Math.max(gutter, scale(size - off)), scale(size + off), y + 14);
-    svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, format(size, 3)));
+    svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, fixed(size, 10 ** (Math.floor(Math.log10(most)) - 2))));
   });
   box.replaceChildren(svg);
 }
@@ -84,7 +84,7 @@ function drawFall(box, fall, [low, high]) {
   const largest = steps.slice(0, 3).map((step) => `${step.name} ${signed(step.phi)}`).join(", ");
   const { svg, width } = frame(box, height, `Waterfall of row ${rowLabel(r)}: base value ${format(base(e, r))}, ${largest}, prediction ${format(prediction(e, r))}`);
   const gutter = Math.min(230, width * 0.34), digits = 10 ** (Math.floor(Math.log10(Math.max(high - low, 1e-300))) - 2);
-  const written = steps.map((step) => signed(step.phi, digits) + (step.off > 0 ? " ± " + format(step.off, 2) : ""));
+  const written = steps.map((step) => signed(step.phi, digits) + (step.off > 0 ? " ± " + (step.off >= digits ? fixed(step.off, digits) : format(step.off, 1)) : ""));
   const right = Math.max(...written.map((text) => textWidth(text)), textWidth(fixed(prediction(e, r), digits), 13, 650)) + 14;
   const scale = (x) => gutter + 4 + ((x - low) / (high - low)) * (width - gutter - right - 8);
   axis(svg, scale, low, high, 2, height - 24, width < 480 ? 2 : 4);

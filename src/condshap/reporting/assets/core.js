@@ -79,11 +79,37 @@ function fixed(x, step) {
   return x.toFixed(Math.max(0, -Math.floor(Math.log10(step)))).replace("-", MINUS);
 }
 
-/** Exact text of a feature's value. */
+/** Decimals that a column needs: `digits` significant ones of its largest number, fewer where they would all be zeros. */
+function decimalsOf(numbers, digits) {
+  let most = 0;
+  for (const x of numbers) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
+  if (most === 0) return 0;
+  if (most < 1e-3) return null; // these are written with powers of ten
+  let decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(most)));
+  const some = numbers.slice(0, 1000).filter(Number.isFinite);
+  while (decimals > 0 && some.every((x) => Number(x.toFixed(decimals)) === Number(x.toFixed(decimals - 1)))) decimals--;
+  return decimals;
+}
+
+/** A number with the decimals of its column, so that points stand below each other. */
+function aligned(x, decimals) {
+  if (decimals === null || !Number.isFinite(x) || Math.abs(x) >= 1e15) return format(x, 5);
+  const text = x.toFixed(decimals);
+  return Number(text) === 0 ? (x === 0 ? text : format(x, 2)) : text.replace("-", MINUS);
+}
+
+const decimals = new Map();
+
+function decimalsFor(key, numbers, digits) {
+  if (!decimals.has(key)) decimals.set(key, decimalsOf(numbers(), digits));
+  return decimals.get(key);
+}
+
+/** Text of a feature's value. */
 function valueText(j, r) {
   const x = column(j)[r], levels = DATA.features[j].levels;
   if (levels) return x < 0 ? "missing" : levels[x];
-  return Number.isInteger(x) && Math.abs(x) < 1e15 ? String(x).replace("-", MINUS) : format(x, 5);
+  return aligned(x, decimalsFor("f" + j, () => column(j), 5));
 }
 
 function playerText(p, r) {
@@ -139,5 +165,5 @@ function ticks(low, high, n) {
   const found = [];
   if (!(step > 0)) return { at: [low], step: 1 };
   for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step || 0);
-  return { at: found, step };
+  return found.length < 2 && n < 40 ? ticks(low, high, 2 * n) : { at: found, step };
 }

@@ -1,7 +1,6 @@
 // Shapley values of all rows -> beeswarm: axes and names as SVG, dots on a canvas above, a bounded number of them.
 
 const DOTS = 500; // per player: more would neither be seen nor drawn quickly
-let dots = []; // what was drawn: x, y, row, player
 
 const mix = (a, b, t) => a.map((x, i) => Math.round(x + (b[i] - x) * t));
 const rgb = (text) => [1, 3, 5].map((i) => parseInt(text.trim().slice(i, i + 2), 16));
@@ -49,19 +48,14 @@ function drawSwarm(box, found, n) {
   axis(svg, scale, low, high, 0, height - 24, width < 420 ? 3 : 5);
   svg.append(draw("line", { class: "zero", x1: scale(0), x2: scale(0), y1: 0, y2: height - 24 }));
   shown.forEach((p, i) => named(svg, DATA.players[p].name, gutter - 8, i * line + 21, gutter - 10, { "text-anchor": "end" }));
-  const canvas = make("canvas", { "aria-hidden": "true" }), ratio = window.devicePixelRatio || 1;
-  canvas.width = width * ratio; canvas.height = height * ratio;
-  canvas.style.width = width + "px"; canvas.style.height = height + "px";
+  const canvas = make("canvas", { "aria-hidden": "true" }), ink = onScreen(canvas, width, height);
   box.replaceChildren(svg, canvas);
-  dots = place(shown, rows, scale, line);
-  const ink = canvas.getContext("2d");
-  ink.scale(ratio, ratio);
-  const paint = shown.map(colours);
+  const dots = place(shown, rows, scale, line), paint = shown.map(colours);
   for (const dot of dots) {
     ink.fillStyle = paint[dot.i](dot.r);
     ink.beginPath(); ink.arc(dot.x, dot.y, 2.4, 0, 7); ink.fill();
   }
-  listen(canvas);
+  listen(canvas, dots, byId("swarm-hint"));
   byId("swarm-text").textContent = `Each dot is a row${R > DOTS ? ` (${DOTS} of ${R.toLocaleString("en")}, evenly over the values)` : ""}: where it lies is the Shapley value, its colour the feature's value.`;
 }
 
@@ -83,8 +77,16 @@ function place(shown, rows, scale, line) {
   return out;
 }
 
-function nearest(event) {
-  const { offsetX: x, offsetY: y } = event;
+/** Context of a canvas of this size in CSS pixels, sharp on any screen. */
+function onScreen(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1, ink = canvas.getContext("2d");
+  canvas.width = width * ratio; canvas.height = height * ratio;
+  canvas.style.width = width + "px"; canvas.style.height = height + "px";
+  ink.scale(ratio, ratio);
+  return ink;
+}
+
+function nearest(dots, { offsetX: x, offsetY: y }) {
   let best = null, least = 100;
   for (const dot of dots) {
     const far = (dot.x - x) ** 2 + (dot.y - y) ** 2;
@@ -93,17 +95,14 @@ function nearest(event) {
   return best;
 }
 
-function listen(canvas) {
-  const hint = byId("swarm-hint"), usual = "Point at a dot to see its row; click to open it.";
-  canvas.addEventListener("mousemove", (event) => {
-    const dot = nearest(event);
-    hint.textContent = dot
-      ? `Row ${rowLabel(dot.r)}: ${DATA.players[dot.p].name} ${isGrouped ? "" : "= " + playerText(dot.p, dot.r)} adds ${signed(phi(state.approach, dot.r, dot.p))}`
-      : usual;
-  });
+/** Tell about the dot under the pointer, and open its row by a click. */
+function listen(canvas, dots, hint) {
+  const usual = "Point at a dot to see its row; click to open it.";
+  const tell = ({ r, p }) => `Row ${rowLabel(r)}: ${DATA.players[p].name}${isGrouped ? "" : " = " + playerText(p, r)} adds ${signed(phi(state.approach, r, p))}`;
+  canvas.addEventListener("mousemove", (event) => { const dot = nearest(dots, event); hint.textContent = dot ? tell(dot) : usual; });
   canvas.addEventListener("mouseleave", () => { hint.textContent = usual; });
   canvas.addEventListener("click", (event) => {
-    const dot = nearest(event);
-    if (dot) { choose(dot.r, "a"); showTab("rows"); }
+    const dot = nearest(dots, event);
+    if (dot) { choose(dot.r, "a"); state.cursor = Math.max(0, view.indexOf(dot.r)); showTab("rows"); }
   });
 }

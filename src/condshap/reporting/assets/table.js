@@ -7,31 +7,36 @@ const above = spacer(), below = spacer();
 const filters = new Map(); // feature -> {low, high} or {levels: Set}; -1 -> rows outside the training data
 let view = Array.from({ length: R }, (_, r) => r); // rows as sorted and filtered
 let lines = []; // tr elements, reused
+let first = 0; // position in the view of the first of them
 let haystack = null; // text of every row, for the search
 const sorting = { by: "row", down: false };
 
 /** Columns of the table: key, title, how to sort, what to write. */
 function columnsShown() {
-  const e = state.approach;
-  const first = [
+  const e = state.approach, o = state.output, places = decimalsFor(`y${e}-${o}`, () => explanation(e).predictions.subarray(o * R, (o + 1) * R), 5);
+  const fixedOnes = [
     { key: "row", title: "Row", text: rowLabel, number: (r) => r, width: 96, isText: true },
-    { key: "prediction", title: "Prediction", text: (r) => format(prediction(e, r)), number: (r) => prediction(e, r), width: 108 },
+    { key: "prediction", title: "Prediction", text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r), width: 108 },
   ];
-  if (byId("shown").value === "shapley") return first.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
-  return first.concat(DATA.features.map((feature, j) => ({
+  if (byId("shown").value === "shapley") return fixedOnes.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
+  return fixedOnes.concat(DATA.features.map((feature, j) => ({
     key: "f" + j, title: feature.name, text: (r) => valueText(j, r), isText: Boolean(feature.levels), width: 108,
     number: (r) => (feature.levels && column(j)[r] < 0 ? NaN : column(j)[r]),
   })));
 }
 
-const shapleyColumn = (e, player, p) => ({
-  key: "p" + p, title: player.name, text: (r) => signed(phi(e, r, p)), number: (r) => phi(e, r, p), width: 108,
-  sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
-});
+function shapleyColumn(e, player, p) {
+  const places = decimalsFor(`p${e}-${state.output}`, () => explanation(e).values.subarray(state.output * R * P, (state.output + 1) * R * P), 4);
+  return {
+    key: "p" + p, title: player.name, text: (r) => (phi(e, r, p) < 0 ? "" : "+") + aligned(phi(e, r, p), places), number: (r) => phi(e, r, p), width: 108,
+    sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
+  };
+}
 
 let shownColumns = [];
 
 function buildTable() {
+  const top = grid.scrollTop, left = grid.scrollLeft;
   shownColumns = columnsShown();
   const widths = shownColumns.map((one) => Math.min(200, Math.max(one.width, textWidth(one.title, 13, 600) + 36)));
   const cols = widths.map((width) => { const col = make("col"); col.style.width = width + "px"; return col; });
@@ -42,7 +47,9 @@ function buildTable() {
   lines = [];
   body.replaceChildren(above, below);
   byId("sort").replaceChildren(...sortable().map((one) => make("option", { value: one.key, selected: one.key === sorting.by }, one.title)));
-  arrange();
+  arrange(true);
+  grid.scrollTop = top;
+  grid.scrollLeft = left;
 }
 
 function sortable() {
@@ -56,7 +63,7 @@ function headCell(one) {
 }
 
 function sortBy(key) {
-  sorting.down = sorting.by === key ? !sorting.down : key !== "row" && key !== "prediction" ? sorting.down : false;
+  sorting.down = sorting.by === key && !sorting.down;
   sorting.by = key;
   arrange();
 }
@@ -71,14 +78,14 @@ function keeps(r) {
 }
 
 function search() {
-  const words = byId("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  if (!words.length) return () => true;
+  const wanted = byId("search").value.trim().toLowerCase();
+  if (!wanted) return () => true;
   haystack ||= Array.from({ length: R }, (_, r) => [rowLabel(r), ...DATA.features.map((_, j) => valueText(j, r))].join("\n").toLowerCase());
-  return (r) => words.every((word) => haystack[r].includes(word));
+  return (r) => haystack[r].includes(wanted);
 }
 
-/** Filter and sort anew; missing values go last either way. */
-function arrange() {
+/** Filter and sort anew, and show the first rows, or stay where we were; missing values go last either way. */
+function arrange(stay = false) {
   const found = search(), by = sortable().find((one) => one.key === sorting.by) || shownColumns[0];
   sorting.by = by.key;
   view = [];
@@ -95,45 +102,51 @@ function arrange() {
     cell.firstChild.textContent = shownColumns.find((one) => one.key === cell.dataset.key).title + (mine ? (sorting.down ? " ↓" : " ↑") : "");
   }
   const all = R.toLocaleString("en"), n = view.length.toLocaleString("en");
-  byId("count").textContent = view.length === R ? `${all} rows` : `${n} of ${all} rows`;
+  byId("count").textContent = view.length === R ? `${all} row${R === 1 ? "" : "s"}` : `${n} of ${all} rows`;
   grid.setAttribute("aria-rowcount", view.length + 1);
-  state.cursor = Math.max(0, view.indexOf(state.row));
-  grid.scrollTop = 0;
-  if (view.length && view.includes(state.row)) reveal();
+  if (!stay) state.cursor = grid.scrollTop = 0;
+  state.cursor = Math.min(state.cursor, Math.max(0, view.length - 1));
   paint();
 }
 
-/** Write the lines in sight. */
+/** Put the lines in sight in place. Those that stay in sight are moved, not written again, so that scrolling is smooth. */
 function paint() {
-  const room = Math.ceil((grid.clientHeight || 620) / LINE) + 2 * SPARE;
-  const start = Math.max(0, Math.min(Math.floor(grid.scrollTop / LINE) - SPARE, view.length - room));
-  const n = Math.min(room, view.length);
+  const room = Math.ceil((grid.clientHeight || 620) / LINE) + 2 * SPARE, n = Math.min(room, view.length);
+  const start = Math.max(0, Math.min(Math.floor(grid.scrollTop / LINE) - SPARE, view.length - n));
   while (lines.length < n) {
     const tr = make("tr", { role: "row", id: "line-" + lines.length }, ...shownColumns.map((one) => make("td", { role: "gridcell", class: one.isText ? "text" : "" })));
     lines.push(tr);
     below.before(tr);
   }
   while (lines.length > n) lines.pop().remove();
+  if (Math.abs(start - first) < n) {
+    for (; first < start; first++) { const tr = lines.shift(); lines.push(tr); below.before(tr); }
+    for (; first > start; first--) { const tr = lines.pop(); lines.unshift(tr); above.after(tr); }
+  }
+  first = start;
   above.firstChild.style.height = start * LINE + "px";
   below.firstChild.style.height = (view.length - start - n) * LINE + "px";
   above.hidden = start === 0;
   below.hidden = start + n >= view.length;
-  let active = "";
-  lines.forEach((tr, k) => {
-    const i = start + k, r = view[i];
-    if (i === state.cursor) active = tr.id;
-    tr.classList.toggle("cursor", i === state.cursor);
-    tr.classList.toggle("outside", Boolean(DATA.outside && DATA.outside[r]));
-    tr.setAttribute("aria-selected", r === state.row || (state.compare === "row" && r === state.otherRow));
-    tr.setAttribute("aria-rowindex", i + 2);
-    tr.dataset.row = r;
-    shownColumns.forEach((one, c) => {
-      const cell = tr.children[c], text = one.text(r);
-      if (cell.textContent !== text) cell.textContent = text;
-      if (one.sign) cell.className = one.sign(r);
-    });
+  grid.removeAttribute("aria-activedescendant");
+  lines.forEach((tr, k) => mark(tr, start + k));
+}
+
+/** Make a line show the row at position `i` of the view. */
+function mark(tr, i) {
+  const r = view[i], slots = (r === state.row ? "A" : "") + (state.compare === "row" && r === state.otherRow ? "B" : "");
+  tr.classList.toggle("cursor", i === state.cursor);
+  if (i === state.cursor) grid.setAttribute("aria-activedescendant", tr.id);
+  tr.setAttribute("aria-selected", slots !== "");
+  tr.setAttribute("aria-rowindex", i + 2);
+  if (slots && state.compare === "row") tr.firstChild.dataset.slot = slots; else delete tr.firstChild.dataset.slot;
+  if (tr.dataset.row === String(r)) return;
+  tr.dataset.row = r;
+  tr.classList.toggle("outside", Boolean(DATA.outside && DATA.outside[r]));
+  shownColumns.forEach((one, c) => {
+    tr.children[c].textContent = one.text(r);
+    if (one.sign) tr.children[c].className = one.sign(r);
   });
-  if (active) grid.setAttribute("aria-activedescendant", active); else grid.removeAttribute("aria-activedescendant");
 }
 
 /** Scroll so that the line of the cursor is in sight. */

@@ -13,7 +13,7 @@ from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.seeding import row_keys
 from condshap.studies.abalone import AbaloneCell, choose_three
-from condshap.studies.cells import Problem, speed_up
+from condshap.studies.cells import speed_up
 from condshap.studies.methods import find_method
 from condshap.studies.runner import make_explainer
 from condshap.types import Floats
@@ -63,19 +63,23 @@ def make_scene(
     problem = speed_up(cell.make_problem(seed), "cpu")
     distance = np.asarray(problem.model.predict(problem.X)) - problem.base_value
     three = problem.X.iloc[choose_three(distance, problem.X["Sex"].astype(str).to_numpy())]
+    row = problem.X_train.head(1)
     drawn: dict[tuple[str, float], Drawn] = {}
     explanations = {}
     for name in methods:
         explainer = make_explainer(find_method(name), problem, seed=seed, device=device).fit(problem.X_train)
         explanations[name] = explainer.explain(three)
-        drawn |= {(name, value): draw_given(explainer, problem, value, n_samples, seed) for value in AT}
+        drawn |= {(name, value): draw_given(explainer, row, value, n_samples, seed) for value in AT}
     return Scene(problem.X_train, drawn, explanations)
 
 
-def draw_given(explainer: Explainer, problem: Problem, value: float, n_samples: int, seed: int) -> Drawn:
-    """Draw all other features given that `GIVEN` has a value; samples of weight 0 are left out."""
+def draw_given(explainer: Explainer, row: pd.DataFrame, value: float, n_samples: int, seed: int) -> Drawn:
+    """Draw all other features given that `GIVEN` has a value; samples of weight 0 are left out.
+
+    `row` is any row (1, M): what it holds of the others is not used.
+    """
     schema = explainer.schema_
-    rows = schema.encode(problem.X_train.head(1).assign(**{GIVEN: value}))
+    rows = schema.encode(row.assign(**{GIVEN: value}))
     mask = np.array([[name == GIVEN for name in schema.names]])
     approach = explainer.parts_[0].approach
     found = approach.sample(rows, mask, n_samples, keys=row_keys(rows), seed=seed)
@@ -84,4 +88,4 @@ def draw_given(explainer: Explainer, problem: Problem, value: float, n_samples: 
     weights = np.ones(samples.shape[2]) if found.weights is None else found.weights[0, 0]
     table: pd.DataFrame = schema.decode(samples[0, 0][weights > 0])
     kept = weights[weights > 0]
-    return Drawn(table, kept / kept.sum(), np.asarray(problem.model.predict(table)))
+    return Drawn(table, kept / kept.sum(), np.asarray(explainer.model.predict(table)))

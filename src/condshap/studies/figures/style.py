@@ -7,21 +7,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-COLOURS = {
-    "independence": "#D55E00",
-    "ctree": "#009E73",
-    "vaeac": "#0072B2",
-    "vaeac-paper": "#56B4E9",
-    "vaeac-uniform": "#56B4E9",
-    "gaussian": "#CC79A7",
-    "copula": "#E69F00",
-    "empirical": "#666666",
-    "categorical": "#999933",
-    "truth": "#000000",
-}
-"""By method; they can be told apart by the colour-blind."""
+from condshap.plots.style import COLOURS, GREY
 
-GREY = "#BBBBBB"
+__all__ = ["COLOURS", "GREY", "new_figure", "save"]
+
 _DPI = 150
 
 

@@ -1,0 +1,113 @@
+"""Draw every plot for real explanations, and for 3, 12 and 60 features with long names: ``make plots``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import condshap as cs
+from condshap.datasets import Dataset, load_abalone
+
+OUT = Path(__file__).parent / "_build" / "plots"
+
+
+def forest(data: Dataset, kind: type, target: Any) -> Any:
+    """Fit a forest on the training rows, with levels as columns of 0 and 1."""
+    levels = make_column_selector(dtype_include=["category", "object", "string"])
+    steps = make_column_transformer((OneHotEncoder(), levels), remainder="passthrough")
+    return make_pipeline(steps, kind(n_estimators=50, min_samples_leaf=5, random_state=0)).fit(data.X_train, target)
+
+
+def real_plots() -> Iterator[tuple[str, Any]]:
+    """Every plot of Abalone: a forest explained by three approaches, one of them a network."""
+    data = load_abalone()
+    model, X = forest(data, RandomForestRegressor, data.y_train), data.X_test[:50]
+    explainers = {
+        name: cs.Explainer(model, approach=approach, n_samples=50).fit(data.X_train)
+        for name, approach in (("independence",) * 2, ("ctree",) * 2, ("vaeac", cs.approaches.VAEAC(epochs=40)))
+    }
+    found = {name: explainer.explain(X) for name, explainer in explainers.items()}
+    one = found["ctree"]
+    yield "bar", cs.plots.bar(one)
+    yield "bar_row", cs.plots.bar(one, 3)
+    yield "waterfall", cs.plots.waterfall(one, 3)
+    yield "beeswarm", cs.plots.beeswarm(one)
+    yield "force", cs.plots.force(one, 3)
+    yield "heatmap", cs.plots.heatmap(one)
+    yield "heatmap_few", cs.plots.heatmap(one[:6])
+    yield "scatter", cs.plots.scatter(one, "ShellWeight", color="ShuckedWeight")
+    yield "scatter_levels", cs.plots.scatter(one, "Sex")
+    yield "scatter_by_level", cs.plots.scatter(one, "ShellWeight", color="Sex")
+    yield "compare", cs.plots.compare(found, 3)
+    for by in ("overall", "row", "size"):
+        yield f"msev_{by}", cs.plots.msev(found, by=by)
+    network = cs.VAEAC().fit(data.X_train, progress=False)
+    yield "training_curves", cs.plots.training_curves(network)
+    row = data.X_test[3:4]
+    drawn = network.sample_table(row, [["ShellWeight"]], 200)
+    by_chance = data.X_train.sample(200, random_state=0).assign(ShellWeight=row["ShellWeight"].iloc[0])
+    samples = {"independence": by_chance, "vaeac": drawn}
+    yield (
+        "conditional_samples",
+        cs.plots.conditional_samples(data.X_train, samples, "Diameter", "ShellWeight", point=row),
+    )
+    yield "conditional_levels", cs.plots.conditional_samples(data.X_train, samples, "Sex", "Diameter", point=row)
+    generated = network.sample_table(data.X_train[:1], [[]], 2000)
+    columns = ["Sex", "Diameter", "ShellWeight", "ShuckedWeight"]
+    yield "pairs", cs.plots.pairs(data.X_train, generated, features=columns)
+    classes = pd.cut(data.y_train, [0, 8, 11, 99], labels=["young", "middle", "old"])
+    ages = cs.explain(forest(data, RandomForestClassifier, classes), data.X_train, X, approach="ctree", n_samples=20)
+    yield "facet_waterfall", cs.plots.facet(cs.plots.waterfall, ages, row=3, columns=3)
+    yield "facet_beeswarm", cs.plots.facet(cs.plots.beeswarm, ages, columns=3)
+    shells = {"size": ["Length", "Diameter", "Height"], "Sex": ["Sex"]}
+    shells["weight"] = ["WholeWeight", "ShuckedWeight", "VisceraWeight", "ShellWeight"]
+    groups = cs.explain(model, data.X_train, X, approach="ctree", n_samples=20, groups=shells)
+    yield "groups_waterfall", cs.plots.waterfall(groups, 3)
+    yield "groups_beeswarm", cs.plots.beeswarm(groups)
+
+
+def made_up_plots(n_features: int) -> Iterator[tuple[str, Any]]:
+    """Plots of lists for many features whose names have 40 characters, some values missing."""
+    rng = np.random.default_rng(n_features)
+    names = [f"{'A name as long as people write them':_<37} {j:02d}" for j in range(n_features)]
+    X = pd.DataFrame(rng.normal(size=(300, n_features)), columns=names)
+    model = LinearRegression().fit(X, X @ 0.9 ** np.arange(n_features))
+    n_coalitions = 200 if n_features > 7 else None
+    one = cs.explain(model, X, X[:60], approach="gaussian", n_coalitions=n_coalitions)
+    for most in sorted({12, n_features}) if n_features >= 12 else (12,):
+        end = f"{n_features}_of_{most}" if most < n_features else f"{n_features}"
+        yield f"bar_{end}", cs.plots.bar(one, max_features=most)
+        yield f"waterfall_{end}", cs.plots.waterfall(one, 1, max_features=most)
+        yield f"beeswarm_{end}", cs.plots.beeswarm(one, max_features=most)
+        yield f"force_{end}", cs.plots.force(one, 1, max_features=most)
+        yield f"heatmap_{end}", cs.plots.heatmap(one, max_features=most)
+        yield f"compare_{end}", cs.plots.compare([one, one], 1, names=["ctree", "vaeac"], max_features=most)
+
+
+def main() -> None:
+    """Write all pictures and say where they are."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    plots = [real_plots(), *(made_up_plots(n) for n in (3, 12, 60))]
+    for some in plots:
+        for name, _ in some:
+            plt.gcf().savefig(OUT / f"{name}.png", dpi=110)
+            plt.close("all")
+    print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}")
+
+
+if __name__ == "__main__":
+    main()

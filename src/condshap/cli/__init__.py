@@ -1,0 +1,77 @@
+"""Command line -> the same calls as the API.
+
+Exit codes: 0 when all went well, 1 with a clear message on stderr and no traceback when something that came from
+outside does not fit, 2 when the command itself was written wrongly. Results go to stdout, bars and notes to stderr.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from condshap.cli.explaining import compare, explain, fit
+from condshap.cli.showing import approaches, plot, report
+from condshap.cli.trying import demo, study
+
+app = typer.Typer(
+    help="Conditional Shapley values: explain single predictions of any model, respecting dependent features.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+def _example(*lines: str) -> str:
+    """Lines of a command as the end of its help."""
+    return "\n".join(["Example:", *(f"  {line}" for line in lines)])
+
+
+_FILES = "--model model.skops --train train.csv"
+
+app.command("demo", epilog=_example("condshap demo --data penguins --out penguins"))(demo)
+app.command("approaches", epilog=_example("condshap approaches --json"))(approaches)
+app.command("fit", epilog=_example(f"condshap fit {_FILES} --out fitted.condshap"))(fit)
+app.command(
+    "explain",
+    epilog=_example(
+        f"condshap explain {_FILES} --rows rows.csv \\", "  --approach ctree --out ctree.parquet", "# after 'condshap fit':",
+        "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows rows.csv --out rows.parquet",
+    ),
+)(explain)  # fmt: skip
+app.command(
+    "compare",
+    epilog=_example(
+        f"condshap compare {_FILES} --rows rows.csv \\",
+        "  --approach independence --approach ctree --out comparison",
+    ),
+)(compare)
+app.command("report", epilog=_example("condshap report comparison/*.parquet --out report.html"))(report)
+app.command(
+    "plot",
+    epilog=_example(
+        "condshap plot ctree.parquet --kind waterfall --row 3 --out row3.png",
+        "condshap plot comparison/*.parquet --kind msev --out msev.pdf",
+    ),
+)(plot)
+study(app)
+
+
+def main() -> None:
+    """Run the command line: the entry point ``condshap``."""
+    app(prog_name="condshap")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"condshap {version('condshap')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,141 @@
+"""Paths from the command line -> tables, models, explanations and places to write to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from condshap.cli.screen import say
+from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError, listing
+from condshap.explanation import Explanation
+from condshap.stored_values import HARMLESS_TYPES
+from condshap.tables import to_pandas
+from condshap.types import Model
+
+PARQUET = {".parquet", ".pq"}
+_PICKLES = {".pkl", ".pickle", ".joblib"}
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a CSV or Parquet file; text columns of a CSV become categories, Parquet keeps its dtypes."""
+    if suffix_of(path) not in {".csv", *PARQUET}:
+        raise SchemaError(f"a table must be a .csv or .parquet file, got '{path}'. Convert it.")
+    check_exists(path, "table")
+    try:
+        if suffix_of(path) in PARQUET:
+            return pd.read_parquet(path)
+        frame = pd.read_csv(path)
+    except (ValueError, OSError) as error:  # parsers raise children of ValueError
+        raise SchemaError(f"'{path}' must be a readable {suffix_of(path)} table, but {_one_line(error)}") from None
+    text = frame.select_dtypes(include=["object", "str"]).columns
+    return frame.astype(dict.fromkeys(text, "category"))
+
+
+def load_model(path: Path, *, trust: bool) -> Model:
+    """Load a model; files that may run code are only loaded if they are trusted."""
+    if suffix_of(path) not in {".skops", *_PICKLES}:
+        raise ModelError(
+            f"a model must be a .skops, .pkl, .pickle or .joblib file, got '{path}'. Save it with skops.io.dump."
+        )
+    check_exists(path, "model")
+    if suffix_of(path) in _PICKLES and not trust:
+        raise ModelError(
+            f"'{path}' must be trusted before it is loaded: a {suffix_of(path)} file can run any code. Add --trust-model if "
+            "you know where it comes from, or save the model with skops.io.dump."
+        )
+    try:
+        return _load_skops(path, trust=trust) if suffix_of(path) == ".skops" else _load_pickle(path)
+    except CondShapError:
+        raise
+    except Exception as error:  # a damaged file can fail in any way
+        raise ModelError(
+            f"'{path}' must be a complete model file whose packages are installed, but loading failed: "
+            f"{type(error).__name__}: {_one_line(error)}"
+        ) from None
+
+
+def _load_pickle(path: Path) -> Model:
+    import joblib
+
+    return joblib.load(path)
+
+
+def _load_skops(path: Path, *, trust: bool) -> Model:
+    """Load a skops file; it holds no code, but names types, and skops knows which of them are harmless."""
+    import skops.io
+
+    untrusted = skops.io.get_untrusted_types(file=path)
+    unknown = sorted(set(untrusted) - HARMLESS_TYPES)
+    if unknown and not trust:
+        raise ModelError(
+            f"'{path}' must hold only types that are known to be harmless, got also {listing(unknown)}. Add --trust-model "
+            "if you know where the file comes from."
+        )
+    return skops.io.load(path, trusted=untrusted)
+
+
+def select_features(frame: pd.DataFrame, model: Model, path: Path) -> pd.DataFrame:
+    """Columns that the model was trained with, if it tells them: a response in the same file is left out, aloud."""
+    wanted = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    extra = [name for name in frame.columns if name not in wanted]
+    if not wanted or not extra or not set(wanted) <= set(frame.columns):
+        return frame  # whatever is missing, the gate names it
+    say(f"Note: '{path}' has columns {listing(extra)} that the model does not use; they are left out.")
+    return frame[[name for name in frame.columns if name in wanted]]
+
+
+def load_explanations(paths: Sequence[Path]) -> dict[str, Explanation]:
+    """Explanations of the same rows by the names of their approaches, or of their files where approaches repeat."""
+    from condshap.storage import load_explanation
+
+    found = [load_explanation(path) for path in paths]
+    for path, explanation in zip(paths[1:], found[1:], strict=True):
+        _check_same_rows(found[0], explanation, paths[0], path)
+    approaches = [explanation.provenance.approach for explanation in found]
+    for names in (approaches, [path.stem for path in paths]):
+        if len(set(names)) == len(names):
+            return dict(zip(names, found, strict=True))
+    return dict(zip(map(str, paths), found, strict=True))
+
+
+def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, path: Path) -> None:
+    for what in ("player_names", "output_names"):
+        wanted, got = getattr(first, what), getattr(other, what)
+        if wanted != got:
+            raise OptionError(
+                f"explanations must have the same {what.replace('_', ' ')}, got {listing(wanted)} in '{first_path}' and "
+                f"{listing(got)} in '{path}'. Explain the same rows of the same model."
+            )
+    wanted_rows, rows = (to_pandas(one.data).astype(str).to_numpy() for one in (first, other))
+    if len(wanted_rows) != len(rows):
+        where = f"{len(wanted_rows)} rows in '{first_path}' and {len(rows)} in '{path}'"
+    elif (differs := np.flatnonzero((wanted_rows != rows).any(axis=1))).size:
+        where = f"rows that differ at {listing(differs.tolist())} between '{first_path}' and '{path}'"
+    else:
+        return
+    raise OptionError(f"explanations must be of the same rows, got {where}. Explain the same table with both.")
+
+
+def make_room(out: Path) -> None:
+    """Make the folder of a file to be written; refuse what is a folder itself."""
+    if out.is_dir():
+        raise OptionError(f"the output must be a file, got the folder '{out}'. Add a file name.")
+    out.parent.mkdir(parents=True, exist_ok=True)
+
+
+def check_exists(path: Path, what: str) -> None:
+    """Refuse a path where there is no file."""
+    if not path.is_file():
+        raise OptionError(f"the {what} must be an existing file, got '{path}'. Check the path.")
+
+
+def suffix_of(path: Path) -> str:
+    """Return the ending of a file's name, in small letters."""
+    return path.suffix.lower()
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

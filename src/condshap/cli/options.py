@@ -1,0 +1,184 @@
+"""Words of the command line -> options of an `Explainer`, the same for every command that fits one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from condshap.approaches import available_approaches
+from condshap.types import Model
+
+if TYPE_CHECKING:
+    from condshap.approaches.base import Approach
+    from condshap.explainer import Explainer
+
+DEFAULT_APPROACH = "vaeac"
+_SETTLED_BY_FIT = (
+    "train", "approach", "categorical", "n_samples", "target_error", "n_coalitions", "max_coalitions", "base_value",
+    "output", "additive", "seed",
+)  # fmt: skip
+
+
+class Additive(StrEnum):
+    """Whether a model is linear."""
+
+    auto = "auto"
+    yes = "yes"
+    no = "no"
+
+
+# Options that several commands have.
+ModelFile = Annotated[
+    Path, typer.Option("--model", help="Model file: .skops, or .pkl, .pickle, .joblib with --trust-model.")
+]
+TrustModel = Annotated[bool, typer.Option("--trust-model", help="Load a model file that may run code of its own.")]
+TrainFile = Annotated[Path, typer.Option(help="Training rows: .csv or .parquet.")]
+RowsFile = Annotated[Path, typer.Option(help="Rows to explain: .csv or .parquet.")]
+ApproachName = Annotated[
+    str, typer.Option(help="How to model the features; see 'condshap approaches'.", autocompletion=available_approaches)
+]
+ApproachNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Approach, see 'condshap approaches'; may be repeated. By default independence, ctree and vaeac.",
+        autocompletion=available_approaches,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines; bars and notes stay on stderr.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of an `Explainer` as they were given, and which of all options of the command were."""
+
+    categorical: Annotated[
+        list[str] | None, typer.Option(help="Numeric column that holds levels; may be repeated.")
+    ] = None
+    n_samples: Annotated[int | None, typer.Option(help="Samples per row and coalition.")] = None
+    target_error: Annotated[
+        float | None,
+        typer.Option(help="Sample until the Monte Carlo error of every Shapley value is at most this."),
+    ] = None
+    n_coalitions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INTEGER|auto", help="Coalitions, the empty and the grand one included; auto: until precise."
+        ),
+    ] = None
+    tolerance: Annotated[
+        float, typer.Option(help="With --n-coalitions auto: largest standard error, as a share of every row's spread.")
+    ] = 0.02
+    max_coalitions: Annotated[
+        int | None, typer.Option(help="With --n-coalitions auto: where to stop at the latest.")
+    ] = None
+    base_value: Annotated[
+        list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")
+    ] = None
+    output: Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")] = None
+    additive: Annotated[
+        Additive, typer.Option(help="Whether the model is linear, and may be read instead of called; yes is tested.")
+    ] = Additive.auto
+    seed: Annotated[int, typer.Option(help="One seed, one answer.")] = 0
+    n_jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1
+    memory_budget: Annotated[str, typer.Option(help="Bound on memory, e.g. 500MB.")] = "1GiB"
+    given: frozenset[str] = frozenset()
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        self._coalitions()
+
+    def explainer(self, model: Model, approach: str | Approach) -> Explainer:
+        """Unfitted explainer with these options."""
+        from condshap.explainer import Explainer
+
+        return Explainer(
+            model,
+            approach=approach,
+            n_samples=self.n_samples,
+            target_error=self.target_error,
+            n_coalitions=self._coalitions(),
+            tolerance=self.tolerance,
+            max_coalitions=self.max_coalitions,
+            base_value=self.base_value,
+            output=read_output(self.output, getattr(model, "classes_", ())),
+            additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
+            seed=self.seed,
+            n_jobs=self.n_jobs,
+            memory_budget=self.memory_budget,
+        )
+
+    def _coalitions(self) -> int | str | None:
+        """Number of coalitions as the API takes it."""
+        text = self.n_coalitions
+        if text == "auto":
+            return text
+        self.refuse_tolerance()
+        if text is not None and not text.removeprefix("-").isdigit():
+            raise typer.BadParameter(f"must be an integer or 'auto', got '{text}'.", param_hint="--n-coalitions")
+        return None if text is None else int(text)
+
+    def refuse_tolerance(self) -> None:
+        """Refuse a tolerance where nothing would heed it."""
+        if "tolerance" in self.given:
+            raise typer.BadParameter("goes with --n-coalitions auto only, so leave it out.", param_hint="--tolerance")
+
+    def settled_by_fit(self) -> list[str]:
+        """Options that were given although a saved explainer has its own."""
+        return [f"--{name.replace('_', '-')}" for name in _SETTLED_BY_FIT if name in self.given]
+
+    def load_explainer(self, path: Path, model: Model) -> Explainer:
+        """Load a saved explainer; how it works, unlike what it learned, may be changed."""
+        from condshap.saving import load_explainer
+
+        explainer = load_explainer(path, model)
+        if explainer.n_coalitions != "auto":
+            self.refuse_tolerance()
+        for name in ("n_jobs", "memory_budget", "tolerance"):
+            if name in self.given:
+                setattr(explainer, name, getattr(self, name))
+        return explainer
+
+
+def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Settings`, one by one, in place of its last parameter ``settings``."""
+    hints = get_type_hints(Settings, include_extras=True)
+    names = [field.name for field in fields(Settings) if field.name != "given"]
+
+    def run(context: typer.Context, **words: Any) -> None:
+        given = frozenset(name for name in words if is_given(name, context))
+        chosen = {name: words.pop(name) for name in names}
+        command(**words, settings=Settings(**chosen, given=given))
+
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    kept = [one.replace(kind=one.KEYWORD_ONLY) for one in own if one.name != "settings"]
+    added = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+        )
+        for field in fields(Settings)
+        if field.name in names
+    ]
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    parameters = [context, *kept, *added]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__, run.__name__ = command.__doc__, command.__name__
+    return run
+
+
+def is_given(name: str, context: typer.Context) -> bool:
+    """Whether an option was given, rather than left at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def read_output(output: str | None, names: Iterable[object]) -> str | int | None:
+    """An output as the API takes it: digits are a position, unless one of the outputs has this name."""
+    is_position = output is not None and output.removeprefix("-").isdigit() and output not in map(str, names)
+    return int(output) if is_position and output is not None else output

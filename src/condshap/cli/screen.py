@@ -1,0 +1,135 @@
+"""Results, errors and warnings -> lines and tables for eyes, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from condshap.exceptions import CondShapError
+from condshap.explanation import Explanation
+
+
+@contextmanager
+def clear_messages() -> Iterator[None]:
+    """Turn errors into one line on stderr and exit code 1, and warnings into lines of their own."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            yield
+        except CondShapError as error:
+            say(f"Error: {error}")
+            raise typer.Exit(1) from None
+        except OSError as error:
+            say(f"Error: {error.filename or 'a file'} must be readable and writable, but {error.strerror or error}.")
+            raise typer.Exit(1) from None
+
+
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    say(f"Warning: {message}")
+
+
+def say(text: str) -> None:
+    """Write to stderr: the first word in bold where the terminal can, the rest as it is."""
+    first, colon, rest = text.partition(":")
+    console = Console(stderr=True, highlight=False)
+    console.print(
+        f"[bold]{escape(first)}{colon}[/bold]{escape(rest)}", soft_wrap=not console.is_terminal
+    )  # logs: 1 line
+
+
+def print_json(found: Any) -> None:
+    """Print data as JSON, which has no NaN: unknown numbers become null."""
+    typer.echo(json.dumps(_plain(found), indent=2, allow_nan=False, ensure_ascii=False))
+
+
+def _plain(found: Any) -> Any:
+    """The same with plain Python types only."""
+    if isinstance(found, dict):
+        return {str(key): _plain(value) for key, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_plain(value) for value in found]
+    if isinstance(found, Path):
+        return str(found)
+    if hasattr(found, "tolist"):  # of NumPy
+        return _plain(found.tolist())
+    return None if isinstance(found, float) and not math.isfinite(found) else found
+
+
+def print_written(paths: list[Path], *, as_json: bool) -> None:
+    """Say where the files are."""
+    if as_json:
+        print_json({"written": paths})
+    else:
+        for path in paths:
+            typer.echo(f"Written: {path}")
+
+
+def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
+    """What was explained and how well, with the mean absolute Shapley values of every player (and output)."""
+    about, msev = explanation.provenance, explanation.msev
+    low, high = msev.interval()
+    return {
+        "approach": about.approach,
+        "n_rows": len(explanation),
+        "players": explanation.player_names,
+        "outputs": explanation.output_names,
+        "n_coalitions": about.n_coalitions,
+        "is_exact": about.is_exact,
+        "tolerance": about.tolerance,
+        "reached": about.reached,
+        "seconds": seconds,
+        "model_rows": explanation.value_table.n_evaluations,
+        "msev": float(msev),
+        "msev_se": msev.total_std_error(),
+        "low": low,
+        "high": high,
+        "mean_abs": abs(explanation.values).mean(axis=0),
+        "warnings": about.warnings,
+    }
+
+
+def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
+    """Say what was explained, how well, and where it is."""
+    about, msev = explanation.provenance, explanation.msev
+    console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
+    kind = "all" if about.is_exact else "a sample of the"
+    outputs = f", {len(explanation.output_names)} outputs" if explanation.values.ndim == 3 else ""
+    console.print(
+        f"Explained {len(explanation)} rows, {len(explanation.player_names)} features{outputs}, with approach "
+        f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
+    )
+    if about.reached is not None:
+        console.print(f"Largest standard error {about.reached:.2%} of its row's spread, wanted {about.tolerance:.2%}.")
+    if len(explanation) > 1:
+        low, high = msev.interval()
+        console.print(f"MSEv {float(msev):.4g}, 95 % interval {low:.4g} to {high:.4g} (smaller is better).")
+    console.print(f"Written: {escape(str(out))}")
+
+
+def print_comparison(table: pd.DataFrame, level: float) -> None:
+    """Show the lines of `compare`; the smallest MSEv is bold."""
+    shown = Table(box=box.ROUNDED)
+    shown.add_column("approach", no_wrap=True)
+    for heading in ("MSEv", f"{100 * level:.4g} % interval", "seconds", "model rows"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for line in table.to_dict("records"):
+        style = "bold" if line["msev"] == table["msev"].min() else None
+        interval = "" if math.isnan(line["low"]) else f"{line['low']:.4g} to {line['high']:.4g}"
+        numbers = (f"{line['msev']:.4g}", interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
+        shown.add_row(escape(line["approach"]), *numbers, style=style)
+    console = Console(highlight=False)
+    console.print("MSEv, the mean squared distance of v(S) from the prediction: smaller is better")
+    console.print(shown)

@@ -1,0 +1,119 @@
+"""Explanation -> HTML for notebooks: a table of the first rows and a small bar chart, no scripts, every name escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condshap.types import Floats
+
+if TYPE_CHECKING:
+    from condshap.explanation import Explanation
+
+MAX_LINES = 6
+"""Lines of the table: rows, or rows and outputs."""
+MAX_PLAYERS = 8
+"""Players with a column and a bar of their own; the others are added up."""
+_MAX_LETTERS = 24
+_UP, _DOWN, _SIZE = "#D55E00", "#0072B2", "#808080"  # can be told apart by the colour-blind, in light and dark
+_LABEL, _BAR, _STEP = 170, 240, 20  # pixels: width of names, of the longest bar, height of a bar with its gap
+_CELL = "padding:2px 8px;text-align:right;white-space:nowrap"
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """What a notebook shows of an explanation."""
+    return (
+        '<div style="font-size:90%;max-width:100%;overflow-x:auto">'
+        f"<p><b>{_head(explanation)}</b></p>{_table(explanation)}{_chart(explanation)}</div>"
+    )
+
+
+def _head(explanation: Explanation) -> str:
+    text = escape(repr(explanation))
+    if len(explanation) < 2:
+        return text
+    low, high = explanation.msev.interval()
+    return f"{text}<br>MSEv {float(explanation.msev):.4g}, 95 % interval {low:.4g} to {high:.4g}"
+
+
+def _table(explanation: Explanation) -> str:
+    """First lines: base value, the most important players, prediction."""
+    frame = explanation.to_frame()
+    chosen, others = _most_important(explanation)
+    heads = [_cell(_short("base value"), "th")]
+    heads += [_cell(_short(explanation.player_names[j]), "th") for j in chosen]
+    heads += [_cell(f"{len(others)} others", "th")] if len(others) else []
+    heads.append(_cell("prediction", "th"))
+    lines = []
+    for label, numbers in zip(frame.index[:MAX_LINES], frame.to_numpy()[:MAX_LINES], strict=True):
+        phi = numbers[1:-1]
+        rest = [phi[others].sum()] if len(others) else []
+        shown = [numbers[0], *phi[chosen], *rest, numbers[-1]]
+        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        lines.append(f"<tr>{_cell(_short(name), 'th')}{''.join(_cell(_number(x)) for x in shown)}</tr>")
+    left = len(frame) - len(lines)
+    more = f"<p>and {left} more: see to_frame()</p>" if left else ""
+    return f"<table><tr><th></th>{''.join(heads)}</tr>{''.join(lines)}</table>{more}"
+
+
+def _chart(explanation: Explanation) -> str:
+    """Bars: Shapley values of a single row and output, else their mean absolute values over rows, added over outputs."""
+    one = explanation.values.shape[0] == 1 and explanation.values[0, 0].size == 1
+    chosen, others = _most_important(explanation)
+    by_player = explanation.values[0].ravel() if one else _importance(explanation)
+    bars = [(explanation.player_names[j], float(by_player[j])) for j in chosen]
+    if len(others):
+        bars.append((f"{len(others)} others", float(by_player[others].sum())))
+    several = ", added over outputs" if explanation.values.ndim == 3 else ""
+    rows = "1 row" if len(explanation) == 1 else f"{len(explanation)} rows"
+    if one:
+        return _svg("Shapley values", bars, (_UP, _DOWN))
+    return _svg(f"mean |Shapley value| over {rows}{several}", bars, (_SIZE, _SIZE))
+
+
+def _svg(title: str, bars: list[tuple[str, float]], colours: tuple[str, str]) -> str:
+    """Bars to the right, in the first colour where they stand for positive numbers, in the second for negative ones."""
+    longest = max((abs(value) for _, value in bars), default=0.0) or 1.0
+    parts = [f'<text x="0" y="14">{escape(title)}</text>']
+    for i, (name, value) in enumerate(bars):
+        top, width = _STEP * (i + 1) + 4, _BAR * abs(value) / longest
+        middle = top + 12
+        parts.append(
+            f'<text x="{_LABEL - 6}" y="{middle}" text-anchor="end">{_short(name)}</text>'
+            f'<rect x="{_LABEL}" y="{top}" width="{width:.1f}" height="{_STEP - 5}" fill="{colours[value < 0]}"/>'
+            f'<text x="{_LABEL + width + 5:.1f}" y="{middle}">{_number(value)}</text>'
+        )
+    wide, high = _LABEL + _BAR + 80, _STEP * (len(bars) + 1) + 8
+    return (
+        f'<svg role="img" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" fill="currentColor" font-size="12" '
+        f'font-family="sans-serif"><title>{escape(title)}</title>{"".join(parts)}</svg>'
+    )
+
+
+def _importance(explanation: Explanation) -> Floats:
+    """Mean absolute Shapley values over rows, added over outputs, (P,)."""
+    n_players = len(explanation.player_names)
+    sizes = np.abs(explanation.values).reshape(len(explanation), n_players, -1)
+    return np.asarray(sizes.mean(axis=0).sum(axis=1))
+
+
+def _most_important(explanation: Explanation) -> tuple[Any, Any]:
+    """Positions of the players to show, the most important first, and of all others."""
+    order = np.argsort(-_importance(explanation), kind="stable")
+    n_shown = len(order) if len(order) <= MAX_PLAYERS + 1 else MAX_PLAYERS  # "1 others" would save nothing
+    return order[:n_shown], order[n_shown:]
+
+
+def _cell(text: str, kind: str = "td") -> str:
+    return f'<{kind} style="{_CELL}">{text}</{kind}>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _short(name: str) -> str:
+    """Name that cannot break the page, nor its shape."""
+    return escape(name if len(name) <= _MAX_LETTERS else name[: _MAX_LETTERS - 1] + "…")

@@ -1,0 +1,72 @@
+"""Texts of plots: names that fit, numbers with signs, the same decimals, nothing read as mathematics."""
+
+import numpy as np
+import pytest
+
+from condshap.plots.style import COLOURS, CYCLE, amounts, colours_of, number, shorten, value_text, with_value
+from condshap.plots.swarm import spread, swarm
+from condshap.tables import Column
+
+
+def test_names_up_to_40_characters_stay_and_longer_ones_lose_their_middle():
+    assert shorten("x" * 40) == "x" * 40
+    assert shorten("begin" + "x" * 40 + "end", 13) == "beginx…xxxend"
+    for longest in (7, 8, 40):
+        assert len(shorten("abcdefgh" * 20, longest)) == longest
+
+
+def test_names_are_one_line_and_never_mathematics():
+    assert shorten("two\nlines") == "two lines"
+    assert shorten("$x^2$") == r"\$x^2\$"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(3.0, "3"), (-3.0, "−3"), (0.123456, "0.123"), (1e7, "1e+07"), (123456.0, "123456")]
+)
+def test_values_of_features(value, text):
+    assert number(value) == text
+
+
+def test_amounts_share_decimals_and_have_signs():
+    assert amounts(np.array([12.34, -0.5, 0.0])) == ["+12.3", "−0.5", "0.0"]
+    assert amounts(np.array([0.0123, -0.00004])) == ["+0.0123", "0.0000"]
+    assert amounts(np.array([1.5, 0.2]), signed=False) == ["1.50", "0.20"]
+    assert amounts(np.array([2e7, -1e3])) == ["+2.00e+07", "−1.00e+03"]
+    assert amounts(np.zeros(2)) == ["0.00", "0.00"]
+    assert amounts(np.array([10.0]), signed=False, like=np.array([0.5])) == ["10.000"]
+
+
+def test_values_of_rows_may_be_levels_or_missing():
+    numbers = Column("a", np.array([1.5, np.nan]))
+    levels = Column("b", None, np.array([1, -1]), ("red", "green"))
+    assert [value_text(column, row) for column in (numbers, levels) for row in (0, 1)] == [
+        "1.5", "missing", "green", "missing",
+    ]  # fmt: skip
+    assert with_value("a", numbers, 0) == "a = 1.5"
+    assert with_value("a group", None, 0) == "a group"
+
+
+def test_approaches_keep_their_colours_and_no_two_share_one():
+    assert colours_of(["ctree", "vaeac"]) == [COLOURS["ctree"], COLOURS["vaeac"]]
+    names = ["vaeac", "mine", "yours", "ctree", "theirs"]
+    found = colours_of(names)
+    assert found[0] == COLOURS["vaeac"]
+    assert len(set(found)) == len(names)
+    assert len(colours_of([f"a{i}" for i in range(20)])) == 20
+    assert set(CYCLE) >= set(colours_of(["x", "y", "z"]))
+
+
+def test_points_at_one_place_are_stacked_to_both_sides():
+    offsets = swarm(np.array([1.0, 1.0, 1.0, 5.0]), 10.0, half=0.4, step=0.1)
+    assert sorted(offsets[:3]) == pytest.approx([-0.1, 0.0, 0.1])
+    assert offsets[3] == 0.0
+    many = swarm(np.zeros(500), 10.0)
+    assert np.abs(many).max() == pytest.approx(0.4)
+    assert len(np.unique(many)) == 500
+    np.testing.assert_array_equal(swarm(np.zeros(3), 0.0), swarm(np.zeros(3), 1.0))
+
+
+def test_strips_are_filled_evenly():
+    points = np.sort(spread(100))
+    assert np.diff(points).max() < 3 * 2 / 100
+    assert np.abs(points).max() <= 1
