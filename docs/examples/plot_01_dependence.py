@@ -2,8 +2,8 @@
 Why dependence matters
 ======================
 
-One prediction for one snail, explained twice: as if its measurements had nothing to do with each other, and with what they tell about
-each other.
+One prediction for one snail, explained twice: as if its measurements had nothing to do with each other, and with
+what they tell about each other.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,8 @@ without = cs.explain(model, rows, snail, approach="independence")
 given = cs.explain(model, rows, snail, approach="vaeac")
 
 # %%
-# What does either put in for the shucked weight when the shell's weight is known? A small network for the two columns shows it.
+# What does either put in for the shucked weight when the shell's weight is known? A small network for the two
+# columns shows it.
 two = ["ShellWeight", "ShuckedWeight"]
 network = cs.VAEAC(epochs=60).fit(rows[two], seed=1)
 samples = {
@@ -51,10 +52,11 @@ right.set_title("The same prediction, explained twice", fontsize=11)
 plt.show()
 
 # %%
-# Both sum up to the same prediction. Without dependence, the weight of the shell and that of the meat get large values of opposite signs: they come
-# from asking the forest about snails with a heavy body in a light shell, which do not exist and of which it has learned nothing. With dependence the
-# measurements, which all say "a small snail", share what they say together.
+# Both sum up to the same prediction. Without dependence, the weight of the shell and that of the meat get large
+# values of opposite signs: they come from asking the forest about snails with a heavy body in a light shell, which
+# do not exist and of which it has learned nothing. With dependence the measurements, which all say "a small
+# snail", share what they say together.
 #
-# Which one is nearer to what the forest would have predicted with less knowledge? MSEv tells, over the 100 test rows of the
-# :doc:`study of these data </results/abalone>`: 2.93 without dependence, 0.92 with.
+# Which one is nearer to what the forest would have predicted with less knowledge? MSEv tells, over the 100 test
+# rows of the :doc:`study of these data </results/abalone>`: 2.93 without dependence, 0.92 with.
 print(pd.DataFrame({"without": without.to_frame().iloc[0], "with": given.to_frame().iloc[0]}).round(2))

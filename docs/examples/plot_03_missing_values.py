@@ -2,7 +2,8 @@
 Missing values
 ==============
 
-Penguins were not always measured completely. A model that accepts gaps is explained with the gaps, one that refuses them too.
+Penguins were not always measured completely. A model that accepts gaps is explained with the gaps, one that
+refuses them too.
 """
 
 import matplotlib.pyplot as plt
@@ -32,11 +33,13 @@ cs.plots.waterfall(explanation, row=1)
 plt.show()
 
 # %%
-# The first row has no measurement at all, and still a prediction: what the model says about a bird of which nothing was noted.
+# The first row has no measurement at all, and still a prediction: what the model says about a bird of which
+# nothing was noted.
 print(explanation.to_frame().round(3).T)
 
 # %%
-# Logistic regression refuses gaps. Its prediction for a row with gaps is the mean over completed rows, drawn given what was observed.
+# Logistic regression refuses gaps. Its prediction for a row with gaps is the mean over completed rows, drawn given
+# what was observed.
 numbers = X.drop(columns="sex")
 complete = numbers.iloc[data.train].dropna()
 refuses = LogisticRegression(max_iter=10_000).fit(complete, data.y[complete.index])

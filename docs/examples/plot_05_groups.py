@@ -41,8 +41,8 @@ cs.plots.heatmap(explanation)
 plt.show()
 
 # %%
-# The value of a group is not the sum of its members' values: what members of different groups do together is split among groups here, and
-# among single features there.
+# The value of a group is not the sum of its members' values: what members of different groups do together is split
+# among groups here, and among single features there.
 single = cs.explain(model, data.X_train, data.X_test[:20], approach="ctree")
 columns = list(single.player_names)
 for player, (name, members) in enumerate(groups.items()):

@@ -26,7 +26,8 @@ cs.plots.msev(found)
 plt.show()
 
 # %%
-# Intervals overlap because hard rows are hard for everybody. Differences by row take that out: below zero, an approach is better than the first.
+# Intervals overlap because hard rows are hard for everybody. Differences by row take that out: below zero, an
+# approach is better than the first.
 cs.plots.msev({name: found[name] for name in ("gaussian", "copula", "ctree", "vaeac")}, by="row")
 plt.show()
 

@@ -2,7 +2,8 @@
 Thirty features
 ===============
 
-There are more than a thousand million coalitions of 30 features. Some hundred are enough, and the standard errors say how well.
+There are more than a thousand million coalitions of 30 features. Some hundred are enough, and the standard errors
+say how well.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +37,8 @@ used = np.logical_not(np.isnan(finer.value_table.values)).sum(axis=0)
 print(f"coalitions a row: {used.min()} to {used.max()}; worst row: {finer.provenance.reached:.3f} of its spread")
 
 # %%
-# The 30 columns are ten measurements, each with its mean, standard error and worst value. As ten groups, all 1024 coalitions can be taken.
+# The 30 columns are ten measurements, each with its mean, standard error and worst value. As ten groups, all 1024
+# coalitions can be taken.
 measured = sorted({name.removeprefix("mean ") for name in X if name.startswith("mean ")})
 groups = {one: [f"mean {one}", f"{one} error", f"worst {one}"] for one in measured}
 grouped = cs.explain(model, train, rows, approach="copula", output=1, groups=groups)

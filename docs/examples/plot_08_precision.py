@@ -27,7 +27,9 @@ for name, options in settings.items():
     moved = np.std([one.values for one in repeats], axis=0, ddof=1)
     stated = np.sqrt(np.mean([one.std_errors**2 for one in repeats], axis=0))
     samples = np.mean(repeats[0].provenance.n_samples)
-    print(f"{name:15} {samples:6.1f} samples a coalition: values move by {moved.mean():.4f}, stated {stated.mean():.4f}")
+    print(
+        f"{name:15} {samples:6.1f} samples a coalition: values move by {moved.mean():.4f}, stated {stated.mean():.4f}"
+    )
 
 # %%
 # Turn it around: sample until every value is good to 0.05, in units of the prediction.
@@ -35,7 +37,8 @@ explanation = cs.explain(model, X_train, X_test[:3], approach="gaussian", target
 print(explanation.std_errors.max())
 
 # %%
-# Error bars are in the plots. They are about samples and coalitions, not about whether the features are normal: that is what MSEv is for.
+# Error bars are in the plots. They are about samples and coalitions, not about whether the features are normal:
+# that is what MSEv is for.
 rough = cs.explain(model, X_train, X_test[:1], approach="independence", n_samples=16)
 cs.plots.compare({"16 samples": rough, "to 0.05": explanation[:1]})
 plt.show()

@@ -2,7 +2,8 @@
 Against the truth
 =================
 
-For simulated features whose conditional distributions are known, the true Shapley values can be computed, and approaches held against them.
+For simulated features whose conditional distributions are known, the true Shapley values can be computed, and
+approaches held against them.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +15,8 @@ from condshap.numerics.shapley import exact_shapley
 from condshap.studies.designs import mixed_design
 
 # %%
-# Two numbers and two factors of four levels, made from normals with correlation rho, and a linear model, as in the paper's Section 4.3.
+# Two numbers and two factors of four levels, made from normals with correlation rho, and a linear model, as in the
+# paper's Section 4.3.
 strengths = (0.0, 0.3, 0.6, 0.9)
 errors: dict[str, list[float]] = {"independence": [], "ctree": [], "vaeac": []}
 for rho in strengths:

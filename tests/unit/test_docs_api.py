@@ -1,4 +1,4 @@
-"""Every public name is in the API reference: the names of the packages, the approaches, and the methods of public classes."""
+"""Every public name is in the API reference: names of the packages, approaches, and methods of public classes."""
 
 from __future__ import annotations
 

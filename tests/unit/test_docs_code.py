@@ -1,7 +1,7 @@
 """Every block of code in the README and the documentation runs, and prints what the page says it prints.
 
-Blocks ``python`` of a page run one after the other in one namespace, commands of ``console`` blocks in the same folder. A block
-``text`` that directly follows one of them is what it prints, with ``...`` for anything.
+Blocks ``python`` of a page run one after the other in one namespace, commands of ``console`` blocks in the same folder.
+A block ``text`` that directly follows one of them is what it prints, with ``...`` for anything.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import doctest
 import io
-import os
 import re
 import shlex
 import tomllib
@@ -65,7 +64,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setenv("COLUMNS", "200")
-    X = pd.DataFrame({"age": range(60), "weight": [(7 * i) % 13 for i in range(60)], "size": [i**0.5 for i in range(60)]})
+    X = pd.DataFrame(
+        {"age": range(60), "weight": [(7 * i) % 13 for i in range(60)], "size": [i**0.5 for i in range(60)]}
+    )
     X = X.astype(float)
     X.to_csv("train.csv", index=False)
     X[:3].to_csv("rows.csv", index=False)
@@ -89,6 +90,9 @@ def run_console(block: Block) -> str:
 
 def run_command(words: list[str]) -> str:
     """Run a command of condshap; of those that take minutes, of make and of pip, look whether they can be run."""
+    words = [
+        found for word in words for found in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+    ]  # as a shell does
     program, *rest = words
     if program == "make":
         targets = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
@@ -102,7 +106,7 @@ def run_command(words: list[str]) -> str:
     elif words[:2] == ["condshap", "study"] and rest[1] != "list":
         make_parser("condshap study").parse_args(rest[1:])
     elif words[:2] == ["condshap", "demo"]:
-        command = typer.main.get_command(app).commands["demo"]  # type: ignore[attr-defined]
+        command = typer.main.get_command(app).commands["demo"]
         command.make_context("demo", rest[1:])
     else:
         assert program == "condshap", f"do not know how to try {words}"
@@ -128,7 +132,7 @@ def test_code_of_the_page_runs_and_prints_what_is_shown(page, folder):
                 alike = doctest.OutputChecker().check_output(block.text, printed, LIKE)
                 assert alike, f"{name(page)}, line {block.line}, shows\n{block.text}\nbut got\n{printed}"
                 printed = None
-    assert os.getcwd() == str(folder)
+    assert Path.cwd() == folder
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
