@@ -21,7 +21,7 @@ approaches = ["independence", "gaussian", "copula", "empirical", "ctree", "vaeac
 found = {approach: cs.explain(model, X_train, X_test[:50], approach=approach) for approach in approaches}
 
 # %%
-# Overall: approaches that know about dependence are clearly ahead, and close to each other. Intervals are over rows.
+# Overall: approaches that know about dependence are ahead of the one that does not. Intervals are over rows.
 cs.plots.msev(found)
 plt.show()
 
