@@ -19,7 +19,7 @@ demo: $(VENV)/.demo
 	$(BIN)/condshap demo
 
 test: lint
-	$(BIN)/pytest -q -n 2 --dist loadgroup
+	$(BIN)/pytest -q -n 2
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n 2 -m "slow or gpu"

@@ -14,13 +14,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 import condshap as cs
-from condshap.datasets import Dataset, load_abalone
+from condshap.datasets import Dataset, load_abalone, load_penguins
 
 OUT = Path(__file__).parent / "_build" / "plots"
 
@@ -73,11 +73,32 @@ def real_plots() -> Iterator[tuple[str, Any]]:
     ages = cs.explain(forest(data, RandomForestClassifier, classes), data.X_train, X, approach="ctree", n_samples=20)
     yield "facet_waterfall", cs.plots.facet(cs.plots.waterfall, ages, row=3, columns=3)
     yield "facet_beeswarm", cs.plots.facet(cs.plots.beeswarm, ages, columns=3)
+    yield from gappy_plots()
     shells = {"size": ["Length", "Diameter", "Height"], "Sex": ["Sex"]}
     shells["weight"] = ["WholeWeight", "ShuckedWeight", "VisceraWeight", "ShellWeight"]
     groups = cs.explain(model, data.X_train, X, approach="ctree", n_samples=20, groups=shells)
     yield "groups_waterfall", cs.plots.waterfall(groups, 3)
     yield "groups_beeswarm", cs.plots.beeswarm(groups)
+
+
+def gappy_plots() -> Iterator[tuple[str, Any]]:
+    """Penguins, some of whose values are missing, and a model of three classes that accepts gaps."""
+    data = load_penguins()
+    levels = make_column_transformer(
+        (
+            OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+            make_column_selector(dtype_exclude="number"),
+        ),
+        remainder="passthrough",
+    )
+    model = make_pipeline(levels, HistGradientBoostingClassifier(random_state=0)).fit(data.X_train, data.y_train)
+    approach = cs.approaches.VAEAC(epochs=40)
+    X = pd.concat([data.X_test, data.X_train[data.X_train.isna().any(axis=1)]])
+    species = cs.explain(model, data.X_train, X, approach=approach, n_samples=20)
+    yield "missing_beeswarm", cs.plots.beeswarm(species, output="Gentoo")
+    yield "missing_scatter", cs.plots.scatter(species, "flipper_length_mm", color="sex", output="Gentoo")
+    yield "missing_levels", cs.plots.scatter(species, "sex", color="bill_depth_mm", output="Gentoo")
+    yield "missing_waterfalls", cs.plots.facet(cs.plots.waterfall, species, row=-1, columns=3)
 
 
 def made_up_plots(n_features: int) -> Iterator[tuple[str, Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +26,7 @@ def install() -> str:
     """Install the browser by apt; the reason why not, or nothing."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return "only root can install them, with apt-get"
-    wait = ("-o", "DPkg::Lock::Timeout=240")  # another worker may be at it
+    wait = ("-o", "DPkg::Lock::Timeout=240")  # somebody else may be at it
     for command in (("update",), ("install", "-y", "--no-install-recommends", *PACKAGES)):
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         try:
@@ -38,12 +40,20 @@ def install() -> str:
     return ""
 
 
+def find_or_install() -> str:
+    """Make sure that the browser is there, one worker at a time; the reason why it is not, or nothing."""
+    with (Path(tempfile.gettempdir()) / "condshap-browser.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if all(map(shutil.which, PROGRAMS)):
+            return ""
+        reason = install()
+        return "" if all(map(shutil.which, PROGRAMS)) else reason or "they are installed, but not on the path"
+
+
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    if any(shutil.which(program) is None for program in PROGRAMS):
-        reason = install()
-        if any(shutil.which(program) is None for program in PROGRAMS):
-            pytest.skip(f"needs {' and '.join(PACKAGES)} of Debian: {reason}")
+    if reason := find_or_install():
+        pytest.skip(f"needs {' and '.join(PACKAGES)} of Debian: {reason}")
     options = webdriver.ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

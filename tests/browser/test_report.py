@@ -19,8 +19,6 @@ import condshap as cs
 from condshap.explanation import Explanation, Provenance
 from condshap.values import ValueTable
 
-pytestmark = pytest.mark.xdist_group("browser")
-
 EVIL_NAME = "<img src=x onerror=alert(1)>"
 EVIL_LEVEL = "</script><script>alert(1)</script>"
 TABS = ("overview", "rows", "quality", "method")
@@ -139,7 +137,7 @@ class Visit:
         players = self.run(
             "return Array.from(document.querySelectorAll(arguments[0]), (node) => node.dataset.player)", fall + ".step"
         )
-        written = [text.split(" ± ")[0].replace("−", "-") for text in self.texts(fall + ".phi")]
+        written = [text.replace("−", "-") for text in self.texts(fall + ".phi")]
         return {int(player): float(text) for player, text in zip(players, written, strict=True)}
 
     def keep(self, folder: Path, name: str) -> None:
@@ -448,6 +446,31 @@ def test_several_outputs_and_groups(visit, tmp_path, screenshots):
     assert len(cards) == 1
     assert f"{explanation.msev.value[1]:.4g}" in cards[0].text
     page.keep(screenshots, "groups-overview")
+    assert page.is_clean()
+
+
+def test_without_scripts_quality_and_method_can_be_read(visit, browser, page, explanations, screenshots):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page.as_uri())
+        text = browser.find_element(By.TAG_NAME, "body").text
+        assert not browser.find_element(By.ID, "search").is_displayed(), "nothing that cannot work"
+        browser.save_screenshot(str(screenshots / "no-scripts-1280.png"))
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+    assert "need JavaScript" in text
+    assert f"{float(explanations[1].msev):.5g}" in text
+    assert "minbucket=7" in text
+
+
+def test_printing_shows_every_part(visit):
+    page = visit()
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert [page.one(f"#{tab}").is_displayed() for tab in TABS] == [True] * 4
+    assert page.has_full_charts()
+    assert len(page.every("#falls svg")) == len(page.every("#msev svg")) == 1
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+    assert [page.one(f"#{tab}").is_displayed() for tab in TABS] == [True, False, False, False]
     assert page.is_clean()
 
 

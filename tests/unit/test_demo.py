@@ -187,6 +187,7 @@ def test_the_three_birds_are_one_with_a_gap_a_doubtful_one_and_a_sure_one(birds)
     assert has_gap[gap]
     assert not has_gap[doubtful]
     doubt = np.abs(explanation.predictions - 0.5)
+    assert doubt[gap] == doubt[has_gap].min()
     assert doubt[doubtful] == doubt[~has_gap].min()
     assert explanation.predictions[sure] == explanation.predictions.min()
 

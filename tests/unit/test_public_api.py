@@ -65,6 +65,7 @@ def test_the_contract_of_the_design_is_exported():
         "available_approaches",
         "load_explainer",
         "load_explanation",
+        "report",
         "CoalitionPlan",
     ):
         assert name in cs.__all__

@@ -286,6 +286,13 @@ def test_one_row_and_one_player(tmp_path):
     assert data["explanations"][0]["msev"] == [[None, None, None]]
 
 
+def test_no_msev_where_rows_share_no_coalition(single):
+    gaps = single.value_table.values.copy()
+    gaps[1:-1, 0] = np.nan
+    line = judge(replace(single, value_table=replace(single.value_table, values=gaps)))[0]
+    assert np.isnan([line.msev, line.low, line.high]).all()
+
+
 # --- rows outside the training data ------------------------------------------------------------------------------------
 
 

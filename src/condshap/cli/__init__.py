@@ -2,6 +2,7 @@
 
 Exit codes: 0 when all went well, 1 with a clear message on stderr and no traceback when something that came from
 outside does not fit, 2 when the command itself was written wrongly. Results go to stdout, bars and notes to stderr.
+Help and completion should not wait for packages that only numbers need: these are imported inside functions.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from condshap.approaches import find_approach
-from condshap.approaches.base import Approach, is_sampler
 from condshap.cli.files import PARQUET, load_model, make_room, read_table, select_features, suffix_of
 from condshap.cli.options import (
     DEFAULT_APPROACH,
@@ -34,6 +33,9 @@ from condshap.cli.screen import (
 )
 from condshap.exceptions import listing
 from condshap.options import check_folder
+
+if TYPE_CHECKING:
+    from condshap.approaches.base import Approach
 
 PAPER_APPROACHES = ("independence", "ctree", "vaeac")
 
@@ -141,6 +143,8 @@ def compare(
 
 def _check_samples(approaches: Sequence[Approach], settings: Settings) -> None:
     """Refuse options about samples where an approach uses none, before another one has spent its time."""
+    from condshap.approaches.base import is_sampler
+
     without = [approach.name for approach in approaches if not is_sampler(approach)]
     for option in sorted({"n_samples", "target_error"} & settings.given if without else ()):
         raise typer.BadParameter(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from condshap.cli.screen import say
 from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError, listing
-from condshap.explanation import Explanation
-from condshap.stored_values import HARMLESS_TYPES
-from condshap.tables import to_pandas
 from condshap.types import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from condshap.explanation import Explanation
 
 PARQUET = {".parquet", ".pq"}
 _PICKLES = {".pkl", ".pickle", ".joblib"}
@@ -21,6 +23,8 @@ _PICKLES = {".pkl", ".pickle", ".joblib"}
 
 def read_table(path: Path) -> pd.DataFrame:
     """Read a CSV or Parquet file; text columns of a CSV become categories, Parquet keeps its dtypes."""
+    import pandas as pd
+
     if suffix_of(path) not in {".csv", *PARQUET}:
         raise SchemaError(f"a table must be a .csv or .parquet file, got '{path}'. Convert it.")
     check_exists(path, "table")
@@ -67,6 +71,8 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     """Load a skops file; it holds no code, but names types, and skops knows which of them are harmless."""
     import skops.io
 
+    from condshap.stored_values import HARMLESS_TYPES
+
     untrusted = skops.io.get_untrusted_types(file=path)
     unknown = sorted(set(untrusted) - HARMLESS_TYPES)
     if unknown and not trust:
@@ -102,6 +108,8 @@ def load_explanations(paths: Sequence[Path]) -> dict[str, Explanation]:
 
 
 def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, path: Path) -> None:
+    from condshap.tables import to_pandas
+
     for what in ("player_names", "output_names"):
         wanted, got = getattr(first, what), getattr(other, what)
         if wanted != got:

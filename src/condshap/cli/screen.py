@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import typer
 from rich import box
 from rich.console import Console
@@ -18,7 +17,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from condshap.exceptions import CondShapError
-from condshap.explanation import Explanation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from condshap.explanation import Explanation
 
 
 @contextmanager

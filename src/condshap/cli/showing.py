@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from inspect import getdoc
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich import box
@@ -18,7 +18,9 @@ from condshap.cli.files import load_explanations, make_room, read_table, suffix_
 from condshap.cli.options import AsJson, is_given, read_output
 from condshap.cli.screen import clear_messages, print_json, print_written
 from condshap.exceptions import OptionError, listing
-from condshap.explanation import Explanation
+
+if TYPE_CHECKING:
+    from condshap.explanation import Explanation
 
 _PICTURES = (".png", ".pdf", ".svg")
 _DPI = 150

@@ -18,6 +18,7 @@ from condshap.plots.style import (
     colours_of,
     error_bars,
     height_of,
+    legend_name,
     list_names,
     new_axes,
     shorten,
@@ -70,7 +71,14 @@ def compare(
         shown = lines.add_up(one.values[row])
         hatch = HATCHES[i % len(HATCHES)]
         ax.barh(
-            places, shown, thickness, color=colour, edgecolor="white", linewidth=0.3, hatch=hatch, label=shorten(name)
+            places,
+            shown,
+            thickness,
+            color=colour,
+            edgecolor="white",
+            linewidth=0.3,
+            hatch=hatch,
+            label=legend_name(name),
         )
         error_bars(ax, shown, lines.bound_errors(one.std_errors[row]), places)
     pairs = zip(first.names, first.columns, strict=True)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError, listing
-from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, new_axes, open_frame, shorten
+from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, legend_name, new_axes, open_frame
 from condshap.plots.swarm import spread
 from condshap.plots.value_axis import ValueAxis
 from condshap.tables import Column, read_columns, to_pandas
@@ -56,7 +56,7 @@ def conditional_samples(
         across, up = places_of(axes, columns, i + 1)
         style: dict[str, Any] = {"s": 1.6 * _size(len(up)), "marker": MARKERS[i % len(MARKERS)], "alpha": 0.7}
         height = up + step * (len(tables) - 1 - i)
-        ax.scatter(across, height, color=colour, linewidths=0, label=shorten(name), **style)
+        ax.scatter(across, height, color=colour, linewidths=0, label=legend_name(name), **style)
     if given is not None:
         across, up = (axis.place(some[-1]) for axis, some in zip(axes, columns, strict=True))
         star: dict[str, Any] = {"marker": "*", "color": "white", "edgecolors": DARK, "linewidths": 1.2}

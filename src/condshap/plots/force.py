@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import ScalarFormatter
 
 from condshap.explanation import Explanation
 from condshap.plots.selection import find_row, make_lines, one_output
@@ -20,6 +21,7 @@ from condshap.plots.style import (
     name_output,
     new_axes,
     open_frame,
+    round_ticks,
     with_value,
 )
 from condshap.types import Floats, Indices
@@ -106,8 +108,17 @@ def _mark(ax: Axes, prediction: float, f_x: str, base: float, start: str) -> Non
         ax.text(
             x, height, f"{gap}{text}{'' if gap else ' '}", ha=side, va="center", fontsize=LABEL_SIZE, fontweight=weight
         )
+    _draw_scale(ax, low, high)
+
+
+def _draw_scale(ax: Axes, low: float, high: float) -> None:
+    """Draw an x-axis between the bar and the lists."""
+    marks = np.asarray(round_ticks(7).tick_values(low, high))
+    marks = marks[(marks >= low) & (marks <= high)]
+    written = ScalarFormatter(useOffset=False)
+    written.set_axis(ax.xaxis)
     ax.plot([low, high], [-0.62, -0.62], color=DARK, linewidth=0.8)
-    for mark in [tick for tick in ax.xaxis.get_major_locator().tick_values(low, high) if low <= tick <= high]:
+    for mark, text in zip(marks, written.format_ticks(list(marks)), strict=True):
         ax.plot([mark, mark], [-0.62, -0.70], color=DARK, linewidth=0.8)
-        ax.text(mark, -0.75, f"{mark:g}".replace("-", "−"), ha="center", va="top", fontsize=VALUE_SIZE)
+        ax.text(mark, -0.75, text, ha="center", va="top", fontsize=VALUE_SIZE)
     ax.set_xticks([])

@@ -23,6 +23,7 @@ from condshap.plots.style import (
     amounts,
     colours_of,
     height_of,
+    legend_name,
     list_amounts,
     list_names,
     new_axes,
@@ -100,7 +101,7 @@ def _draw_rows(found: Mapping[str, Explanation], level: float, ax: Axes | None) 
     ax = new_axes(ax, 6.5, 4.2)
     colours, shares = colours_of(list(found)), _shares(len(per_row[first]))
     if not others:
-        ax.plot(shares, np.sort(per_row[first]), color=colours[0], marker=".", markersize=4, label=shorten(first))
+        ax.plot(shares, np.sort(per_row[first]), color=colours[0], marker=".", markersize=4, label=legend_name(first))
         ax.set_ylabel("MSEv of a row", fontsize=LABEL_SIZE)
     for i, name in enumerate(others, start=1):
         change = per_row[name] - per_row[first]
@@ -131,7 +132,7 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
         half = np.array([criterion.interval(level)[1] for criterion in criteria]) - values
         ax.errorbar(
             sizes + (i - (len(found) - 1) / 2) * shift, values, yerr=np.nan_to_num(half), color=colour, capsize=2.5,
-            marker=MARKERS[i % len(MARKERS)], markersize=4.5, linewidth=1.0, label=shorten(name),
+            marker=MARKERS[i % len(MARKERS)], markersize=4.5, linewidth=1.0, label=legend_name(name),
         )  # fmt: skip
     ax.set_xticks(sizes)
     ax.set_xlabel("players in the coalition", fontsize=LABEL_SIZE)
@@ -177,7 +178,7 @@ def _difference(name: str, change: Floats, like: Criterion, level: float) -> str
     paired = Criterion(np.asarray(change.mean()), np.asarray(spread), change, like.weights)
     middle, low, high = amounts(np.array([float(paired), *np.nan_to_num(paired.interval(level))]))
     ends = f" [{low}, {high}]" if len(change) > 1 else ""
-    return f"{shorten(name, 24)}: {middle}{ends}, smaller in {np.mean(change < 0):.0%} of rows"
+    return f"{legend_name(name, 24)}: {middle}{ends}, smaller in {np.mean(change < 0):.0%} of rows"
 
 
 def _title(found: Mapping[str, Explanation], level: float) -> str:

@@ -62,6 +62,7 @@ def pairs(
         else:
             _write_correlations(grid[i, j], columns[j], columns[i])
         _dress(grid[i, j], axes, i, j)
+    figure.align_ylabels(grid[:, 0])
     handles = [grid[0, 0].plot([], [], "s", color=colour)[0] for colour in (REAL, GENERATED)]
     figure.legend(handles, ["real", "generated"], loc="outside upper center", ncols=2, frameon=False)
     return np.asarray(grid)

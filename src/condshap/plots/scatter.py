@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
@@ -25,6 +24,7 @@ from condshap.plots.style import (
     name_output,
     new_axes,
     open_frame,
+    round_ticks,
     shorten,
 )
 from condshap.plots.swarm import swarm
@@ -118,25 +118,31 @@ def _draw_points(ax: Axes, x: Floats, y: Floats, colour: Column | None) -> None:
 
 def _draw_counts(ax: Axes, places: Floats, strips: Masks, values: Floats) -> None:
     """Histogram of numbers, and a bar per strip, in a band below the points."""
-    low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
-    reach = (high - low) or 2.0
-    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
-    marks = np.asarray(MaxNLocator(6).tick_values(low, high))
-    ax.set_yticks(marks[(marks >= low - 0.05 * reach) & (marks <= high + 0.05 * reach)])  # none beside the histogram
-    ax.set_ylim(low - reach * (0.08 + _BAND / (1 - _BAND)), high + 0.05 * reach)
-    numbers = places[~strips]
-    span = ax.get_xlim()[1] - ax.get_xlim()[0]
-    lefts, widths, counts = [np.empty(0)], [np.empty(0)], [np.empty(0)]
-    if len(numbers):
-        constant = numbers.min() == numbers.max()
-        found, edges = np.histogram(numbers, bins=1 if constant else min(_BINS, max(5, len(numbers) // 5)))
-        edges = numbers[0] + span * np.array([-0.02, 0.02]) if constant else edges
-        lefts, widths, counts = [*lefts, edges[:-1]], [*widths, np.diff(edges)], [*counts, found]
-    strip_places, strip_counts = np.unique(places[strips], return_counts=True)
-    width = 0.5 if strips.all() and len(strip_places) and not len(numbers) else 0.06 * span
-    lefts, widths = [*lefts, strip_places - width / 2], [*widths, np.full(len(strip_places), width)]
-    heights = np.concatenate([*counts, strip_counts])
+    _leave_room(ax, values)
+    span = float(np.ptp(ax.get_xlim()))
+    edges = _edges(places[~strips], span)
+    at, times = np.unique(places[strips], return_counts=True)
+    width = 0.5 if strips.all() else 0.06 * span
+    heights = np.append(np.histogram(places[~strips], edges)[0] if len(edges) > 1 else [], times)
     ax.bar(
-        np.concatenate(lefts), _BAND * 0.9 * heights / heights.max(), np.concatenate(widths), align="edge", color=GREY,
-        edgecolor="white", linewidth=0.4, transform=ax.get_xaxis_transform(), zorder=0,
+        np.append(edges[:-1], at - width / 2), _BAND * 0.9 * heights / heights.max(),
+        np.append(np.diff(edges), np.full(len(at), width)), align="edge", color=GREY, edgecolor="white", linewidth=0.4,
+        transform=ax.get_xaxis_transform(), zorder=0,
     )  # fmt: skip
+
+
+def _edges(numbers: Floats, span: float) -> Floats:
+    """Edges of bins; one narrow bin for a constant, none for no numbers."""
+    if len(numbers) == 0 or np.ptp(numbers) == 0:
+        return np.asarray([number + end * span for number in numbers[:1] for end in (-0.02, 0.02)])
+    return np.histogram_bin_edges(numbers, min(_BINS, max(5, len(numbers) // 5)))
+
+
+def _leave_room(ax: Axes, values: Floats) -> None:
+    """Set the y-axis so that a band below the points stays free, without ticks beside it."""
+    low, high = float(min(values.min(), 0.0)), float(max(values.max(), 0.0))
+    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
+    reach = high - low
+    marks = np.asarray(round_ticks(6).tick_values(low, high))
+    ax.set_yticks(marks[(marks >= low - 0.05 * reach) & (marks <= high + 0.05 * reach)])
+    ax.set_ylim(low - reach * (0.08 + _BAND / (1 - _BAND)), high + 0.05 * reach)

@@ -11,6 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
+from matplotlib.ticker import MaxNLocator
 
 from condshap.tables import Column
 from condshap.types import Floats
@@ -90,6 +91,11 @@ def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
     return figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax)
 
 
+def round_ticks(n: int) -> MaxNLocator:
+    """About n ticks at numbers that are easy to read."""
+    return MaxNLocator(n, steps=[1, 2, 2.5, 5, 10])
+
+
 def height_of(n_lines: int, per_line: float = _LINE) -> float:
     """Inches of a plot with a list of lines."""
     return max(1.9, per_line * n_lines + 1.0)
@@ -106,6 +112,12 @@ def shorten(text: object, longest: int = LONGEST_NAME) -> str:
         head = (longest - 1 + 1) // 2
         line = f"{line[:head]}…{line[len(line) - (longest - 1 - head) :]}"
     return line.replace("$", r"\$")
+
+
+def legend_name(name: str, longest: int = LONGEST_NAME) -> str:
+    """Name for a legend, which would leave out one that begins with an underscore."""
+    text = shorten(name, longest)
+    return f" {text}" if text.startswith("_") else text
 
 
 def number(value: float) -> str:
@@ -179,7 +191,8 @@ def add_legend(
 ) -> None:
     """Legend above the axes or below the name of the x-axis, where it hides nothing, in as many columns as fit."""
     drawn, names = ax.get_legend_handles_labels() if handles is None else (list(handles), list(labels))
-    columns = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
+    most = max(1, min(len(names), _LEGEND // (max(map(len, names)) + 7)))
+    columns = -(-len(names) // -(-len(names) // most))  # lines of about the same length
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "borderaxespad": 4.8}
     if above:
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "borderaxespad": 0.2}

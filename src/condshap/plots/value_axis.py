@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from condshap.exceptions import OptionError
-from condshap.plots.style import GREY, LABEL_SIZE, VALUE_SIZE, shorten
+from condshap.plots.style import GREY, LABEL_SIZE, VALUE_SIZE, round_ticks, shorten
 from condshap.tables import Column
 from condshap.types import Floats, Masks
 
@@ -87,17 +86,17 @@ class ValueAxis:
         if self.levels is not None:
             axis.set_ticks(np.arange(len(self.labels)), self.labels)
         elif self.missing_at is not None:
-            marks = np.asarray(MaxNLocator(ticks).tick_values(self.low, self.high))
+            marks = np.asarray(round_ticks(ticks).tick_values(self.low, self.high))
             reach = self.high - self.low or 1.0
             axis.set_ticks(marks[(marks >= self.low - 0.02 * reach) & (marks <= self.high + 0.02 * reach)])
         else:
-            axis.set_major_locator(MaxNLocator(ticks))
+            axis.set_major_locator(round_ticks(ticks))
         if self.missing_at is not None:
             axis.set_ticks([self.missing_at], ["missing"], minor=True)
             edge = (self.high + self.missing_at) / 2
             (ax.axvline if which == "x" else ax.axhline)(edge, color=GREY, linewidth=0.8, linestyle=":")
         turned = self._turn() if which == "x" else {}
-        axis.set_tick_params(which="both", labelsize=VALUE_SIZE, **turned)
+        axis.set_tick_params(which="both", labelsize=VALUE_SIZE, length=3.5, **turned)
         if label:
             (ax.set_xlabel if which == "x" else ax.set_ylabel)(shorten(self.name), fontsize=LABEL_SIZE)
 

@@ -73,10 +73,9 @@ def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
     """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
     from scipy.special import stdtrit
 
-    n = len(explanation)
-    if len(explanation.player_names) == 1:
-        return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)  # no coalition lies between none and all
-    msev = explanation.msev
+    n, msev = len(explanation), explanation.msev
+    if len(msev.per_coalition) == 0:  # a single player, or no coalition that all rows have in common
+        return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
     values, errors = np.atleast_1d(msev.value), np.atleast_1d(msev.std_error)
     half = float(stdtrit(n - 1, 0.975)) * errors if n > 1 else np.full(len(values), np.nan)
     return [(float(v), float(v - h), float(v + h)) for v, h in zip(values, half, strict=True)]
@@ -84,7 +83,7 @@ def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
 
 def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> list[Judged]:
     """Add what stands between each explanation and the best one; rows are the same, so that differences are paired."""
-    if len(given) == 1 or len(given[0].player_names) == 1:
+    if len(given) == 1 or any(np.isnan(line.msev) for lines in judged for line in lines):
         return list(judged)
     n = len(given[0])
     per_row = np.stack([one.msev.per_row.reshape(n, -1) for one in given])  # (explanations, R, O)
@@ -138,7 +137,10 @@ def notes(
             found.append(Note("warning", f"{front}values and base value miss the prediction by up to {gap:.3g}."))
         if about.n_repaired:
             found.append(
-                Note("note", f"{front}{about.n_repaired} coalitions were added so that the values are unique.")
+                Note(
+                    "note",
+                    f"{front}{about.n_repaired} coalitions were added, without which some players could not be told apart.",
+                )
             )
     found.append(_note_outside(outside, len(given[0])))
     return sorted(found, key=lambda note: ("warning", "note", "good").index(note.kind))

@@ -113,6 +113,14 @@ def test_force_stacks_what_raises_left_of_the_prediction_and_what_lowers_right(o
     assert not any("x3" in text for text in found)  # 0 neither raises nor lowers
 
 
+def test_the_scale_of_force_tells_its_marks_apart(explain):
+    for values, base in (([[1e-5, -2e-5]], 10.0), ([[3e6, -1e6]], 0.0), ([[1.0, 2.0]], -5.0)):
+        ax = plots.force(explain(values, base=base, errors=0.0))
+        marks = [text.get_text() for text in ax.texts if text.get_va() == "top"]
+        assert len(marks) > 2
+        assert len(set(marks)) == len(marks)
+
+
 def test_a_comparison_has_a_bar_for_each_approach(one, explain):
     other = explain(VALUES[:, ::-1], data=one.data, names=list(one.feature_names), approach="ctree")
     other.values[0] = [1.0, -1.0, -0.5, 0.0]

@@ -1,6 +1,7 @@
 """Nothing overlaps and nothing is cut: for 3, 12 and 60 features, with names of 40 characters."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
@@ -72,6 +73,12 @@ def test_the_check_finds_texts_that_overlap_or_are_cut():
         ax.text(*place, "second text, quite long")
         with pytest.raises(AssertionError, match="second text"):
             check_layout(figure)
+
+
+@pytest.mark.parametrize("name", plots.__all__)
+def test_every_plot_is_drawn_by_make_plots(name):
+    source = Path(__file__).parents[3] / "docs" / "all_plots.py"
+    assert f"cs.plots.{name}(" in source.read_text()
 
 
 @SIZES

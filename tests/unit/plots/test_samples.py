@@ -1,7 +1,5 @@
 """Samples against training rows, generated against real rows, and the curves of a training."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -121,11 +119,16 @@ def test_curves_are_those_of_the_history(network):
 
 
 def test_curves_are_found_in_approaches_and_explainers(network):
-    approach = SimpleNamespace(networks_=network.networks_)
-    explainer = SimpleNamespace(parts_=[SimpleNamespace(approach=object()), SimpleNamespace(approach=approach)])
-    expected = plots.training_curves(network).lines[0].get_ydata()
-    for holder in (approach, explainer, network.networks_):
-        np.testing.assert_array_equal(plots.training_curves(holder).lines[0].get_ydata(), expected)
+    X = TRAIN[["a", "b"]]
+    approach = cs.approaches.VAEAC(epochs=2, shrink=False, device="cpu", progress=False)
+    explainer = cs.Explainer(lambda t: np.sin(t["a"]), approach=approach, n_samples=4, device="cpu").fit(X)
+    fitted = explainer.parts_[0].approach
+    for holder in (explainer, fitted, fitted.networks_):
+        line = plots.training_curves(holder).lines[-2]
+        np.testing.assert_array_equal(line.get_ydata(), fitted.networks_.history.iwae.mean(axis=1))
+    np.testing.assert_array_equal(
+        plots.training_curves(network.networks_).lines[-2].get_xdata(), network.history.validated
+    )
 
 
 def test_curves_of_what_was_not_trained_are_refused():

@@ -17,9 +17,9 @@ function showTab(name, focus = false) {
   remember();
 }
 
-/** Draw the part in sight; what is hidden has no width to draw in. */
-function redraw() {
-  if (state.tab === "overview") {
+/** Draw a part, at first the one in sight; what is hidden has no width to draw in. */
+function redraw(tab = state.tab) {
+  if (tab === "overview") {
     const found = importance(state.approach);
     for (const cards of document.querySelectorAll(".cards")) cards.hidden = cards.dataset.shown !== `${state.approach}-${state.output}`;
     drawBars(byId("bars"), found, shownPlayers);
@@ -27,8 +27,8 @@ function redraw() {
     byId("more").hidden = P <= FEW;
     byId("more").textContent = shownPlayers < P ? `Show all ${P}` : `Show the first ${FEW}`;
     showShape(found.order);
-  } else if (state.tab === "rows") { showRows(); paint(); }
-  else if (state.tab === "quality") drawMsev(byId("msev"));
+  } else if (tab === "rows") { showRows(); paint(); }
+  else if (tab === "quality") drawMsev(byId("msev"));
 }
 
 // --- theme -----------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ function connectTabs() {
   document.addEventListener("click", (event) => { if (!event.target.closest("#filters")) byId("filters").open = false; });
   let width = document.body.clientWidth;
   new ResizeObserver(() => { if (document.body.clientWidth !== width) { width = document.body.clientWidth; redraw(); } }).observe(document.body);
-  window.addEventListener("beforeprint", () => { for (const tab of TABS) byId(tab).hidden = false; });
+  window.addEventListener("beforeprint", () => { for (const tab of TABS) { byId(tab).hidden = false; redraw(tab); } });
   window.addEventListener("afterprint", () => showTab(state.tab));
 }
 

@@ -41,7 +41,7 @@ function drawBars(box, found, n) {
   const shown = found.order.slice(0, n), height = shown.length * 28 + 30;
   const top = shown.map((p) => `${DATA.players[p].name} ${format(found.size[p])}`).slice(0, 5).join(", ");
   const { svg, width } = frame(box, height, "Mean size of Shapley values, the largest: " + top);
-  const gutter = Math.min(220, width * 0.36), right = 64, most = Math.max(...shown.map((p) => found.size[p] + SURE * found.off[p]), 1e-300);
+  const gutter = Math.min(220, width * 0.36), right = 64, most = Math.max(...shown.map((p) => found.size[p] + SURE * found.off[p])) || 1;
   const scale = (x) => gutter + (x / most) * (width - gutter - right);
   axis(svg, scale, 0, most, 0, height - 24, width < 420 ? 3 : 5);
   shown.forEach((p, i) => {
@@ -84,8 +84,9 @@ function drawFall(box, fall, [low, high]) {
   const largest = steps.slice(0, 3).map((step) => `${step.name} ${signed(step.phi)}`).join(", ");
   const { svg, width } = frame(box, height, `Waterfall of row ${rowLabel(r)}: base value ${format(base(e, r))}, ${largest}, prediction ${format(prediction(e, r))}`);
   const gutter = Math.min(230, width * 0.34), digits = 10 ** (Math.floor(Math.log10(Math.max(high - low, 1e-300))) - 2);
-  const written = steps.map((step) => signed(step.phi, digits) + (step.off > 0 ? " ± " + (step.off >= digits ? fixed(step.off, digits) : format(step.off, 1)) : ""));
-  const right = Math.max(...written.map((text) => textWidth(text)), textWidth(fixed(prediction(e, r), digits), 13, 650)) + 14;
+  const written = steps.map((step) => signed(step.phi, digits)), margins = steps.map((step) => (step.off > 0 ? "± " + (step.off >= digits ? fixed(step.off, digits) : format(step.off, 1)) : ""));
+  const isNarrow = width < 440, room = Math.max(...margins.map((text) => textWidth(text, isNarrow ? 11.5 : 13))); // margins go below where it is narrow
+  const right = Math.max(...written.map((text) => textWidth(text) + (isNarrow || !room ? 0 : room + 6)), isNarrow ? room : 0, textWidth(fixed(prediction(e, r), digits), 13, 650)) + 14;
   const scale = (x) => gutter + 4 + ((x - low) / (high - low)) * (width - gutter - right - 8);
   axis(svg, scale, low, high, 2, height - 24, width < 480 ? 2 : 4);
   const total = (name, value, y) => {
@@ -101,7 +102,9 @@ function drawFall(box, fall, [low, high]) {
     named(svg, step.value, 0, y + 30, gutter - 6, { class: "small" }, 11.5);
     svg.append(draw("rect", { class: "step " + (step.phi < 0 ? "minus" : "plus"), "data-player": step.p, x: left, y: y + 8, width: Math.max(1, end - left), height: 20, rx: 2 }));
     if (step.off > 0) whisker(svg, scale(step.to - step.off), scale(step.to + step.off), y + 18);
-    svg.append(draw("text", { x: width, y: y + 22, "text-anchor": "end", class: "phi" }, written[i]));
+    const isBelow = isNarrow && margins[i];
+    svg.append(draw("text", { x: isNarrow || !room ? width : width - room - 6, y: y + (isBelow ? 16 : 22), "text-anchor": "end", class: "phi" }, written[i]));
+    if (margins[i]) svg.append(draw("text", { x: width, y: y + (isBelow ? 30 : 22), "text-anchor": "end", class: isNarrow ? "small" : "" }, margins[i]));
   });
   const last = (steps.length + 1) * line, y = last;
   svg.append(draw("line", { class: "link", x1: scale(prediction(e, r)), x2: scale(prediction(e, r)), y1: y - 8, y2: y + 8 }));

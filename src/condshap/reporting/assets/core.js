@@ -62,7 +62,7 @@ function format(x, digits = 4) {
   if (x === 0) return "0";
   const size = Math.abs(x);
   let text;
-  if (size >= 1e7 || size < 1e-4) text = size.toExponential(digits - 1).replace(/\.?0+e/, "e").replace("e+", "e");
+  if (size >= 1e7 || size < 1e-4) text = size.toExponential(digits - 1).replace(/(\.\d*?)0+e/, "$1e").replace(".e", "e").replace("e+", "e");
   else if (size >= 10 ** digits) text = String(Math.round(size));
   else text = String(Number(size.toPrecision(digits)));
   return (x < 0 ? MINUS : "") + text.replace("e-", "e" + MINUS);
@@ -70,12 +70,13 @@ function format(x, digits = 4) {
 
 /** A number with its sign and as many decimals as its partner of the same scale. */
 function signed(x, step) {
-  const size = fixed(Math.abs(x), step);
-  return (x < 0 ? MINUS : "+") + size;
+  return (x < 0 ? MINUS : "+") + fixed(Math.abs(x), step);
 }
 
 function fixed(x, step) {
-  if (step === undefined || !(step > 0) || step >= 1e7 || step < 1e-6 || Math.abs(x) >= 1e9) return format(x);
+  if (step === undefined || !(step > 0) || x === 0) return format(x);
+  const digits = Math.floor(Math.log10(Math.abs(x))) - Math.floor(Math.log10(step)) + 1;
+  if (step >= 1e7 || step < 1e-6 || Math.abs(x) >= 1e9) return format(x, Math.min(12, Math.max(1, digits)));
   return x.toFixed(Math.max(0, -Math.floor(Math.log10(step)))).replace("-", MINUS);
 }
 
@@ -93,7 +94,7 @@ function decimalsOf(numbers, digits) {
 
 /** A number with the decimals of its column, so that points stand below each other. */
 function aligned(x, decimals) {
-  if (decimals === null || !Number.isFinite(x) || Math.abs(x) >= 1e15) return format(x, 5);
+  if (decimals === null || !Number.isFinite(x) || Math.abs(x) >= 1e15) return Number.isInteger(x) && Math.abs(x) < 1e15 ? String(x).replace("-", MINUS) : format(x, 5);
   const text = x.toFixed(decimals);
   return Number(text) === 0 ? (x === 0 ? text : format(x, 2)) : text.replace("-", MINUS);
 }

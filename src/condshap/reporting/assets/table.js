@@ -15,12 +15,12 @@ const sorting = { by: "row", down: false };
 function columnsShown() {
   const e = state.approach, o = state.output, places = decimalsFor(`y${e}-${o}`, () => explanation(e).predictions.subarray(o * R, (o + 1) * R), 5);
   const fixedOnes = [
-    { key: "row", title: "Row", text: rowLabel, number: (r) => r, width: 96, isText: true },
-    { key: "prediction", title: "Prediction", text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r), width: 108 },
+    { key: "row", title: "Row", text: rowLabel, number: (r) => r, isText: true },
+    { key: "prediction", title: "Prediction", text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r) },
   ];
   if (byId("shown").value === "shapley") return fixedOnes.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
   return fixedOnes.concat(DATA.features.map((feature, j) => ({
-    key: "f" + j, title: feature.name, text: (r) => valueText(j, r), isText: Boolean(feature.levels), width: 108,
+    key: "f" + j, title: feature.name, text: (r) => valueText(j, r), isText: Boolean(feature.levels),
     number: (r) => (feature.levels && column(j)[r] < 0 ? NaN : column(j)[r]),
   })));
 }
@@ -28,7 +28,7 @@ function columnsShown() {
 function shapleyColumn(e, player, p) {
   const places = decimalsFor(`p${e}-${state.output}`, () => explanation(e).values.subarray(state.output * R * P, (state.output + 1) * R * P), 4);
   return {
-    key: "p" + p, title: player.name, text: (r) => (phi(e, r, p) < 0 ? "" : "+") + aligned(phi(e, r, p), places), number: (r) => phi(e, r, p), width: 108,
+    key: "p" + p, title: player.name, text: (r) => (phi(e, r, p) < 0 ? "" : "+") + aligned(phi(e, r, p), places), number: (r) => phi(e, r, p),
     sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
   };
 }
@@ -38,7 +38,11 @@ let shownColumns = [];
 function buildTable() {
   const top = grid.scrollTop, left = grid.scrollLeft;
   shownColumns = columnsShown();
-  const widths = shownColumns.map((one) => Math.min(200, Math.max(one.width, textWidth(one.title, 13, 600) + 36)));
+  const some = Array.from({ length: Math.min(R, 100) }, (_, i) => Math.floor((i * R) / Math.min(R, 100)));
+  const widths = shownColumns.map((one) => {
+    const inside = some.reduce((most, r) => Math.max(most, textWidth(one.text(r), 13, 600)), 0);
+    return Math.min(one.isText ? 200 : 260, Math.max(84, inside + (one.key === "row" ? 56 : 26), Math.min(200, textWidth(one.title, 13, 600) + 36)));
+  });
   const cols = widths.map((width) => { const col = make("col"); col.style.width = width + "px"; return col; });
   grid.querySelector("colgroup").replaceChildren(...cols);
   grid.querySelector("table").style.width = widths.reduce((a, b) => a + b, 0) + "px";
