@@ -63,7 +63,7 @@ def folder(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("COLUMNS", "80")  # as wide as the pages show it
     X = pd.DataFrame(
         {"age": range(60), "weight": [(7 * i) % 13 for i in range(60)], "size": [i**0.5 for i in range(60)]}
     )
