@@ -45,8 +45,8 @@ for table, shift in zip(samples.values(), (-0.015, 0.015), strict=True):
     table["ShellWeight"] += shift  # the known value is the same for all: apart, both can be seen
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), width_ratios=[1, 1.25], layout="constrained")
-cs.plots.conditional_samples(rows, samples, "ShellWeight", "ShuckedWeight", point=snail, ax=left)
-left.set_title("Put in for an unknown weight", fontsize=11)
+cs.plots.conditional_samples(rows, samples, "ShellWeight", "ShuckedWeight", point=snail, legend=False, ax=left)
+left.set_title("Put in for an unknown weight\n(grey: training rows; star: this snail)", fontsize=11)
 cs.plots.compare({"without dependence": without, "with dependence": given}, ax=right)
 right.set_title("The same prediction, explained twice", fontsize=11)
 plt.show()

@@ -24,7 +24,7 @@ print(species.cat.categories.tolist(), explanation.output_names)
 
 # %%
 # A plot per class: ``facet`` draws a panel for every output.
-cs.plots.facet(cs.plots.beeswarm, explanation, columns=3)
+cs.plots.facet(cs.plots.beeswarm, explanation)
 plt.show()
 
 # %%

@@ -19,7 +19,8 @@ cs.plots.training_curves(network)
 plt.show()
 
 # %%
-# New penguins, drawn with nothing known, beside real ones.
+# New penguins, drawn with nothing known, beside real ones. That is the hardest question: features are independent given the
+# latent variables, so what these have not learned is missing from the correlations. The more is known, the less it matters.
 generated = network.sample_table(X[:1], [[]], len(X))
 cs.plots.pairs(X, generated, features=["bill_length_mm", "bill_depth_mm", "body_mass_g", "island"])
 plt.show()

@@ -163,3 +163,13 @@ def test_gallery_has_eight_examples_with_titles():
     assert len(EXAMPLES) >= 8
     for path in EXAMPLES:
         assert re.match(r'"""\n(\S.*)\n(=+)\n', path.read_text()), path.name
+
+
+def test_links_of_the_readme_lead_somewhere_and_its_pictures_are_small():
+    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text())
+    assert len(links) >= 10
+    for link in links:
+        assert (ROOT / link).exists(), link
+    pictures = [ROOT / link for link in links if link.endswith(".png")]
+    assert len(pictures) == 2
+    assert all(path.stat().st_size < 150_000 for path in pictures)
