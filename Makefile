@@ -31,6 +31,7 @@ bench-quick: $(VENV)/.dev
 	$(BIN)/python -m benchmarks quick
 
 docs: $(VENV)/.docs
+	@echo "Running the examples and building the pages; that takes minutes ..."
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build
 	@echo "Open docs/_build/index.html"
 
@@ -47,7 +48,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) .peers build dist demo-output docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers build dist demo-output docs/_build docs/auto_examples .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Set-ups: a stamp per extra, made again only when the requirements have changed.

@@ -40,8 +40,8 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Appendix A of the paper. D^2 is the Mahalanobis distance divided by |S|^2, as the reference implementation has it; Aas,
-    Jullum and Løland (2021) print |S|.
+    Appendix A of the paper. D^2 is the Mahalanobis distance divided by ``|S|^2``, as the reference implementation has it;
+    Aas, Jullum and Løland (2021) print ``|S|``.
     """
 
     name: ClassVar[str] = "empirical"
