@@ -6,7 +6,7 @@ AssertionError that names the first broken promise. ``approach_checks()`` gives 
 """
 
 from condshap.testing.cases import Case, cases, example_table
-from condshap.testing.checks import Check, approach_checks, check_approach
+from condshap.testing.checks import approach_checks, check_approach
 from condshap.testing.truth import GaussianTruth
 
-__all__ = ["Case", "Check", "GaussianTruth", "approach_checks", "cases", "check_approach", "example_table"]
+__all__ = ["Case", "GaussianTruth", "approach_checks", "cases", "check_approach", "example_table"]
