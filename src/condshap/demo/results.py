@@ -97,7 +97,7 @@ def write_files(
     from condshap.reporting import report
 
     written = [out / "report.html"]
-    report(list(explanations), written[0], **about)
+    report(sorted(explanations, key=lambda one: float(one.msev)), written[0], **about)  # it opens with the best
     for explanation in explanations:
         written.append(out / f"{explanation.provenance.approach}.parquet")
         explanation.save(written[-1])

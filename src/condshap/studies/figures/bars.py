@@ -19,6 +19,7 @@ def draw_bars(scene: Scene) -> Figure:
     figure, axes = new_figure(11, 4.6, 1, len(LETTERS))
     for row, (axis, letter) in enumerate(zip(axes[0], LETTERS, strict=True)):
         compare(explanations, row, sort=False, legend=False, ax=axis)
+        axis.locator_params(axis="x", nbins=4)  # a panel is narrow
         prediction = next(iter(explanations.values())).predictions[row]
         axis.set_title(f"{letter}: predicted {prediction:.2f} rings")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
