@@ -82,7 +82,10 @@ class Settings:
     ] = None
     output: Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")] = None
     additive: Annotated[
-        Additive, typer.Option(help="Whether the model is a sum of one function per feature, and may be read instead of called; yes is tested.")
+        Additive,
+        typer.Option(
+            help="Whether the model is a sum of one function per feature, and may be read instead of called; yes is tested."
+        ),
     ] = Additive.auto
     seed: Annotated[int, typer.Option(help="One seed, one answer.")] = 0
     n_jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1
