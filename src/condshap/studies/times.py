@@ -21,8 +21,8 @@ TIMES = "computation-times"
 LEGEND = """Entries are *our CPU seconds of fit + explain / the paper's CPU seconds (its minutes times 60) = ratio*, means
 over repetitions, on the machines below; cells that differ in rho alone are taken together. The paper's machine was another
 one and its methods drew 250 samples in R, so ratios show orders of magnitude. It explained as many rows as we do, 100 in the
-continuous and 500 in the mixed studies, and timed VAEAC_C only. Seconds of a GPU are not CPU seconds. The first use of `ctree`
-on a machine compiles for about ten seconds, which count as fit."""
+continuous and 500 in the mixed studies, and timed VAEAC_C only. Seconds of a GPU are not CPU seconds. The first use of
+`ctree` on a machine compiles for about ten seconds, which count as fit."""
 
 
 def time_table(stores: Sequence[Path], version: str | None = None) -> tuple[pd.DataFrame, list[str]]:
