@@ -241,15 +241,13 @@ class OutcomeSampler:
     @property
     def default_samples(self) -> int | None:
         """Samples that suffice: one where nothing is random."""
-        is_exact = "expects_exactly" if isinstance(self.function, AffineFunction) else "expects_curves_exactly"
-        return 1 if getattr(self.approach, is_exact, False) else getattr(self.approach, "default_samples", None)
+        is_exact = getattr(self.approach, "expects_exactly", False)
+        return 1 if is_exact else getattr(self.approach, "default_samples", None)
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Outcomes:
         """Return outcomes (C, R, K, O) for coalitions (C, M) and rows (R, M)."""
-        way = "expect" if isinstance(self.function, AffineFunction) else "expect_curves"
-        if hasattr(self.approach, way):
-            expect = getattr(self.approach, way)
-            outcomes: Outcomes = expect(X, masks, n_samples, function=self.function, keys=keys, seed=seed)
+        if hasattr(self.approach, "expect"):
+            outcomes: Outcomes = self.approach.expect(X, masks, n_samples, function=self.function, keys=keys, seed=seed)
         else:
             samples = self.approach.sample(X, masks, n_samples, keys=keys, seed=seed)
             outcomes = Outcomes(self._values(samples, X, masks), samples.weights, samples.error_factor)

@@ -25,14 +25,16 @@ class _Broken:
         self.supports, self.handles_missing, self.needs_model = self.inner.supports, False, False
         self.calls = 0
         if fault.startswith("expects"):
-            way = "expect_curves" if "curves" in fault else "expect"
-            self.expects_exactly = self.expects_curves_exactly = True
-            setattr(self, way, lambda *a, **options: self.expected(getattr(self.inner, way)(*a, **options)))
+            self.expects_exactly = True
+            self.expect = lambda *a, function, **options: self.expected(
+                self.inner.expect(*a, function=function, **options), function
+            )
 
-    def expected(self, outcomes):
+    def expected(self, outcomes, function):
         from dataclasses import replace
 
-        return replace(outcomes, values=outcomes.values + 1e-6)
+        is_wrong = type(function).__name__ == ("CurvedFunction" if "curves" in self.fault else "AffineFunction")
+        return replace(outcomes, values=outcomes.values + 1e-6 * is_wrong)
 
     def fit(self, X, schema, *, plan, seed):
         self.inner.fit(X, schema, plan=plan, seed=seed)
@@ -73,7 +75,7 @@ class _Broken:
         "drops a row",
         "negative weights",
         "not finite",
-        "expects too much",
+        "expects too much of lines",
         "expects too much of curves",
     ],
 )

@@ -228,7 +228,7 @@ def test_vaeac_expects_of_curves_what_it_draws():
     approach.trust_ = 0.6  # some draws are blind
     masks = np.array([[True, False, False, False, True], [False, True, True, False, False]])
     drawn = approach.sample(X, masks, 2048, keys=row_keys(X), seed=1)
-    expected = approach.expect_curves(X, masks, 2048, function=function, keys=row_keys(X), seed=2)
+    expected = approach.expect(X, masks, 2048, function=function, keys=row_keys(X), seed=2)
     f = (function(drawn.rows)[..., 0], expected.values[..., 0])
     w = drawn.weights / drawn.weights.sum(axis=2, keepdims=True)
     means, variances = [(w * one).sum(axis=2) for one in f], [one.var(axis=2) for one in f]
@@ -259,7 +259,7 @@ def test_vaeac_keeps_or_fills_gaps_of_rows():
         approach, X = explainer.parts_[0].approach, explainer.schema_.encode(row)
         mask = np.array([[True, True, False, False]])
         drawn = explainer.function_(approach.sample(X, mask, 2048, keys=row_keys(X), seed=1).rows)
-        found = approach.expect_curves(X, mask, 2048, function=explainer.function_, keys=row_keys(X), seed=2).values
+        found = approach.expect(X, mask, 2048, function=explainer.function_, keys=row_keys(X), seed=2).values
         # two independent means: 4.5 standard errors are exceeded in 0.0007 % of all seeds
         assert abs(found.mean() - drawn.mean()) < 4.5 * np.sqrt((found.var() + drawn.var()) / 2048)
 

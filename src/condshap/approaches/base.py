@@ -2,7 +2,7 @@
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
 this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well: `Storable`, so that a fitted explainer can be saved, and `Expecting` and `ExpectingCurves`, for additive models.
+well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for additive models.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
-from condshap.numerics.affine import AffineFunction
-from condshap.numerics.curves import CurvedFunction
+from condshap.numerics.affine import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -113,30 +112,16 @@ class DeviceSampler(Protocol):
 
 
 class Expecting(Protocol):
-    """What a sampler may offer beyond sampling: E[f(X) | x_known] of a linear f with less noise than by samples, or none.
+    """What a sampler may offer beyond sampling: E[f(X) | x_known] of an additive f with less noise than by samples.
 
-    `expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
+    For a sum of one function per feature the margins of the conditional distribution are enough, for a linear one its
+    means. `expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
     """
 
     expects_exactly: ClassVar[bool]
 
     def expect(
-        self, X: Rows, masks: Masks, n_samples: int, *, function: AffineFunction, keys: RowKeys, seed: int
-    ) -> Outcomes:
-        """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
-        ...
-
-
-class ExpectingCurves(Protocol):
-    """What a sampler may offer beyond sampling: E[f(X) | x_known] of a sum of curves, for which margins are enough.
-
-    `expects_curves_exactly` tells that one outcome a pair says it all, with an error factor of 0.
-    """
-
-    expects_curves_exactly: ClassVar[bool]
-
-    def expect_curves(
-        self, X: Rows, masks: Masks, n_samples: int, *, function: CurvedFunction, keys: RowKeys, seed: int
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Return outcomes whose weighted mean is E[f(X) | x_known]; randomness as in `ConditionalSampler.sample`."""
         ...

@@ -49,7 +49,6 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
     expects_exactly: ClassVar[bool] = False
-    expects_curves_exactly: ClassVar[bool] = False
 
     def __init__(self, margins: str = "empirical", covariance: str = "sample") -> None:
         self.margins = margins
@@ -81,14 +80,12 @@ class Copula(BaseEstimator):  # type: ignore[misc]
             rows[~known, :, :, j] = margin.from_scores(rows[~known, :, :, j])
         return rows
 
-    def expect_curves(
+    def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Values at draws of the conditional margins, shape (C, R, K, O)."""
         rows = self._draw(X, masks, n_samples, keys, seed, margins_only=True)
         return Outcomes(function(rows), error_factor=None)
-
-    expect = expect_curves
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same on a device."""

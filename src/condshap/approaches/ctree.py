@@ -42,7 +42,6 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 250
     expects_exactly: ClassVar[bool] = True
-    expects_curves_exactly: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -108,8 +107,6 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
                 expected = (sums / tree.leaf_sizes[:, None])[tree.leaf_of(X)]
             values[c, :, 0] = function.intercept + add_terms(given, mask) + expected
         return Outcomes(values)
-
-    expect_curves = expect
 
     def _donors(self, X: Rows, mask: Masks, n_samples: int, start: Floats) -> tuple[Indices, Indices]:
         """Positions (R, k) of at most `n_samples` donors per row, padded at the end, and the sizes (R,) of the leaves."""

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.numerics.affine import AffineFunction, add_terms
+from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
 from condshap.numerics.curves import CurvedFunction
 from condshap.numerics.gaussian import (
     NormalModel,
@@ -55,7 +55,6 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = None
     expects_exactly: ClassVar[bool] = True
-    expects_curves_exactly: ClassVar[bool] = True
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean
@@ -85,30 +84,13 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
         )
 
     def expect(
-        self,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        function: AffineFunction,
-        keys: RowKeys,
-        seed: int,
+        self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
-        """Conditional means in closed form, shape (C, R, 1, O)."""
-        expected = function.intercept + expect_conditional(self.model_, X, masks, function.slopes)
-        return Outcomes(expected[:, :, None])
-
-    def expect_curves(
-        self,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        function: CurvedFunction,
-        keys: RowKeys,
-        seed: int,
-    ) -> Outcomes:
-        """Expectations of curves under the conditional margins in closed form, shape (C, R, 1, O)."""
+        """Expectations under the conditional margins in closed form, shape (C, R, 1, O)."""
+        if isinstance(function, AffineFunction):
+            expected = function.intercept + expect_conditional(self.model_, X, masks, function.slopes)
+            return Outcomes(expected[:, :, None])
+        assert isinstance(function, CurvedFunction)
         own = function.terms(X)
         values = np.empty((len(masks), len(X), 1, own.shape[2]))
         for total, mask in zip(values[:, :, 0], masks, strict=True):

@@ -34,7 +34,6 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 128
     expects_exactly: ClassVar[bool] = True
-    expects_curves_exactly: ClassVar[bool] = True
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""
@@ -66,8 +65,6 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         average = function.terms(self.rows_).mean(axis=0)
         expected = function.intercept + sum_terms(function.terms(X), masks, average)
         return Outcomes(expected[:, :, None])
-
-    expect_curves = expect
 
     def to_state(self) -> State:
         """Store the training rows."""

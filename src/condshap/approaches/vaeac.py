@@ -59,7 +59,6 @@ class VAEAC(VAEACOptions):
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
     expects_exactly: ClassVar[bool] = False
-    expects_curves_exactly: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -197,8 +196,6 @@ class VAEAC(VAEACOptions):
         weights = self._weights(n_samples)
         every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
         return Outcomes(values, every, error_factor=self._error_factor)
-
-    expect_curves = expect
 
     def _draw(
         self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, blind: bool, as_tensor: bool = False

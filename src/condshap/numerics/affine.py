@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from condshap.types import Floats, Masks, Rows, Values
 
 
-class AdditiveFunction:
+class AdditiveFunction(ABC):
     """f(x) = intercept + sum_j g_j(x_j), with O outputs.
 
     Attributes
@@ -22,9 +23,9 @@ class AdditiveFunction:
     intercept: Floats
     levels: tuple[Floats | None, ...]
 
+    @abstractmethod
     def term(self, j: int, values: Floats) -> Floats:
         """Return g_j at values or codes of any shape, with one more axis for the outputs; NaN where g_j is not known."""
-        raise NotImplementedError
 
     def terms(self, rows: Rows) -> Floats:
         """All g_j at rows (n, M), shape (n, M, O)."""

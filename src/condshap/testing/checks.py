@@ -107,40 +107,24 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
 
 @contract
 def check_expects_what_it_knows(case: Case) -> None:
-    """What is expected of a linear function of known features is its value, if the approach offers ``expect``."""
+    """What is expected of an additive function of known features is its value, if the approach offers ``expect``."""
     fitted, masks = case.fitted(), interior(case)
     if not hasattr(fitted, "expect") or np.isnan(case.train).any():
-        return  # what donors with gaps would make of a linear function is not asked: such models refuse gaps
+        return  # what donors with gaps would make of a function is not asked: many models refuse gaps
     assert isinstance(fitted.expects_exactly, bool), "expects_exactly must be True or False"
-    own = [None if f.levels is None else np.sin(1.0 + np.arange(len(f.levels)))[:, None] for f in case.schema.features]
-    for c, mask in enumerate(masks):
-        function = AffineFunction(
-            np.ones(1),
-            np.array([[1.0 if known and f is None else 0.0] for known, f in zip(mask, own, strict=True)]),
-            tuple(None if f is None else f * known for known, f in zip(mask, own, strict=True)),
-        )
-        rows, keys = case.rows, row_keys(case.rows)
-        found = fitted.expect(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
-        n_expected = 1 if fitted.expects_exactly else N_SAMPLES
-        assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
-        assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
-
-
-@contract
-def check_expects_curves_it_knows(case: Case) -> None:
-    """What is expected of a sum of curves of known features is its value, if the approach offers ``expect_curves``."""
-    fitted, masks = case.fitted(), interior(case)
-    if not hasattr(fitted, "expect_curves") or np.isnan(case.train).any():
-        return
-    assert isinstance(fitted.expects_curves_exactly, bool), "expects_curves_exactly must be True or False"
     rows, keys = case.rows, row_keys(case.rows)
+    n_expected = 1 if fitted.expects_exactly else N_SAMPLES
     for c, mask in enumerate(masks):
-        function = _curves_of(case, mask)
-        found = fitted.expect_curves(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
-        n_expected = found.values.shape[2]
-        assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
-        assert n_expected == 1 or not fitted.expects_curves_exactly, "what is exact must be said once"
-        assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
+        for function in (_line_of(case, mask), _curves_of(case, mask)):
+            found = fitted.expect(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
+            assert found.values.shape == (1, len(rows), n_expected, 1), f"got shape {found.values.shape}"
+            assert _close(found.values[0], np.repeat(function(rows)[:, None], n_expected, axis=1)), "must be its value"
+
+
+def _line_of(case: Case, mask: Masks) -> AffineFunction:
+    """Every number itself, a sine of every level, for features in the mask (M,); 0 for the others."""
+    slopes = [[float(known and f.levels is None)] for known, f in zip(mask, case.schema.features, strict=True)]
+    return AffineFunction(np.ones(1), np.array(slopes), _levels_of(case, mask))
 
 
 def _curves_of(case: Case, mask: Masks) -> CurvedFunction:
@@ -150,17 +134,22 @@ def _curves_of(case: Case, mask: Masks) -> CurvedFunction:
         return np.where(mask[features] & (values > 0), 1.0, 0.0)[:, None]
 
     curves: list[Curve | None] = []
-    levels: list[Floats | None] = []
     for j, feature in enumerate(case.schema.features):
         both = np.concatenate([case.train[:, j], case.rows[:, j]])
         low, high = both.min() - 1.0, both.max() + 1.0
         pieces = np.array([[[0.0, 1.0, 0.0, 0.0]], [[0.0, 1.0, 0.0, 3.0]]]) * mask[j]
-        is_number = feature.levels is None
-        curves.append(Curve.of(np.array([low, (low + high) / 2, high]), pieces) if is_number else None)
-        n_levels = 0 if feature.levels is None else len(feature.levels)
-        levels.append(None if is_number else np.sin(1.0 + np.arange(n_levels))[:, None] * mask[j])
+        edges = np.array([low, (low + high) / 2, high])
+        curves.append(Curve.of(edges, pieces) if feature.levels is None else None)
     missing = np.zeros((len(mask), 1))
-    return CurvedFunction(np.ones(1), tuple(curves), tuple(levels), missing, beyond, np.zeros(1))
+    return CurvedFunction(np.ones(1), tuple(curves), _levels_of(case, mask), missing, beyond, np.zeros(1))
+
+
+def _levels_of(case: Case, mask: Masks) -> tuple[Floats | None, ...]:
+    """Terms (L, 1) of the levels of features in the mask (M,), zeros for other features, None for numbers."""
+    return tuple(
+        None if f.levels is None else np.sin(1.0 + np.arange(len(f.levels)))[:, None] * known
+        for known, f in zip(mask, case.schema.features, strict=True)
+    )
 
 
 @contract
