@@ -33,6 +33,26 @@ def test_samples_depend_on_size_only_and_are_bounded_on_average():
     assert K[plan.interior].mean() <= 64
 
 
+def test_one_unknown_player_gets_half_among_many_coalitions_only():
+    by_players = {P: all_coalitions(P) for P in (5, 10)}
+    K = {P: allocate_samples(plan)[plan.sizes == P - 1] for P, plan in by_players.items()}
+    assert set(K[10]) == {32}
+    assert set(K[5]) == {128}
+
+
+def test_at_ten_players_a_hundred_rows_take_at_most_two_million_model_rows():
+    X = np.random.default_rng(0).normal(size=(200, 10))
+    asked = 0
+
+    def model(x):
+        nonlocal asked
+        asked += len(x)
+        return np.sin(x.sum(axis=1))
+
+    cs.Explainer(model, approach="gaussian", progress=False).fit(X).explain(X[:100])
+    assert 1_900_000 < asked <= 2_000_000
+
+
 def test_one_player_needs_no_samples():
     assert len(allocate_samples(all_coalitions(1))) == 2
 
