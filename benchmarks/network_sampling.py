@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,11 @@ class Sampler:
         self.networks, self.X, self.n_samples = networks, X, n_samples
         self.masks = (np.arange(1, 2**M - 1)[:, None] >> np.arange(M) & 1).astype(bool)
         self.model = Response(design).to(self.device)
-        self.reference = self.values()
+
+    @cached_property
+    def reference(self) -> torch.Tensor:
+        """v(S) in float32, shape (C, R); not before it is needed, so that a first call is the first."""
+        return self.values()
 
     def draw(self, seed: int = 0) -> torch.Tensor:
         """Samples (C, R, K, M)."""
