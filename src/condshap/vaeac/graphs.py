@@ -29,19 +29,24 @@ class CapturedStep:
         self.inputs = [part.clone() for part in _parts(batch, noise)]
         self.graph = torch.cuda.CUDAGraph()
         before = [tensor.clone() for tensor in changed]
-        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(here)
-        with torch.cuda.stream(aside):
-            for _ in range(_WARM_UP):
-                step(*_batch(self.inputs))
-        here.wait_stream(aside)
-        try:
+        try:  # a warm-up that fails has moved the weights, too
+            self._warm_up(step)
             with torch.cuda.graph(self.graph):
                 self.output = step(*_batch(self.inputs))
         finally:
             with torch.no_grad():
                 for tensor, value in zip(changed, before, strict=True):
                     tensor.copy_(value)
+
+    def _warm_up(self, step: Step) -> None:
+        here, aside = torch.cuda.current_stream(), torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(here)
+        try:
+            with torch.cuda.stream(aside):
+                for _ in range(_WARM_UP):
+                    step(*_batch(self.inputs))
+        finally:
+            here.wait_stream(aside)
 
     def __call__(self, batch: Batch, noise: Tensor) -> Tensor:
         """Run the step on other inputs of the same shapes; the result is overwritten by the next call."""

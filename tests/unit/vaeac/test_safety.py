@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -15,6 +17,8 @@ from condshap.exceptions import CondShapWarning, SchemaError
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.graphs import capture
 from condshap.vaeac.networks import Parameters
+from condshap.vaeac.run import Run
+from condshap.vaeac.training import Trainer
 from condshap.vaeac.validation import DivergenceError
 
 LEVELS = [3, 0, 0, 2, 0, 0]
@@ -172,3 +176,52 @@ def test_a_step_that_cannot_be_recorded_is_logged_and_nothing_else(caplog):
     with caplog.at_level(logging.WARNING):
         assert capture(lambda *_: one, Batch(one, one, Targets(one, one, one)), one, []) is None
     assert "kernel by kernel" in caplog.text
+
+
+def test_training_goes_on_kernel_by_kernel_where_steps_cannot_be_recorded(monkeypatch, caplog, mixed_rows):
+    """As on an accelerator that refuses: one line in the log, and the numbers of a training without recording."""
+    if torch.cuda.is_available():
+        pytest.skip("recording works where there is an accelerator")
+    usual = Networks(QUICK).fit(mixed_rows(), LEVELS)
+    prepare, tried = Trainer.__post_init__, []
+
+    def prepare_to_record(trainer):
+        prepare(trainer)
+        trainer.graphs = True
+
+    def changed(run):
+        tried.append(run)
+        return [run.parameters.flat]
+
+    monkeypatch.setattr(Trainer, "__post_init__", prepare_to_record)
+    monkeypatch.setattr(Run, "_changed", changed)
+    with caplog.at_level(logging.WARNING):
+        found = Networks(QUICK).fit(mixed_rows(), LEVELS)
+    assert len(tried) == 1
+    assert caplog.text.count("kernel by kernel") == 1
+    np.testing.assert_array_equal(found.history.iwae, usual.history.iwae)
+
+
+@pytest.mark.parametrize("failing", [2, 4])
+def test_weights_are_put_back_when_the_warm_up_or_the_recording_fails(monkeypatch, caplog, failing):
+    from condshap.vaeac.likelihoods import Targets
+    from condshap.vaeac.objective import Batch
+
+    for name in ("CUDAGraph", "current_stream", "Stream"):
+        monkeypatch.setattr(torch.cuda, name, MagicMock())
+    for name in ("stream", "graph"):
+        monkeypatch.setattr(torch.cuda, name, lambda _: nullcontext())
+    weights, one, steps = torch.ones(3), torch.zeros(1), []
+
+    def step(*_):
+        weights.add_(1)
+        steps.append(1)
+        if len(steps) == failing:
+            raise RuntimeError("out of memory")
+        return one
+
+    with caplog.at_level(logging.WARNING):
+        assert capture(step, Batch(one, one, Targets(one, one, one)), one, [weights]) is None
+    assert len(steps) == failing
+    assert "out of memory" in caplog.text
+    assert weights.tolist() == [1, 1, 1]
