@@ -192,6 +192,7 @@ _ENTRIES = (
         ),
         "the same with 10 to 100 features, 1000 sampled coalitions; EC1 and EC2 are new (Section 4.3.2)",
         criteria=("ec3", "ec1", "ec2"),
+        reference="independence",
         quick_cells=(MixedCell("M10", 0.5, 1000, n_coalitions=N_SAMPLED),),
     ),
     Entry(

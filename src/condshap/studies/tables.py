@@ -62,6 +62,7 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "") ->
         parts.append(_by_method(summary, entry))
     else:
         parts += [_by_cell(summary[summary["criterion"] == name], results, name) for name in entry.criteria]
+        parts.append(_over_reference(summary[summary["criterion"] == entry.criteria[0]], results, entry))
     parts += [_ranking(results, entry.criteria[0]), _worse(summary, results, entry.criteria[0]), _not_run(results)]
     parts += [_truth_error(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -112,16 +113,43 @@ def _place(result: object) -> str:
 
 def _by_cell(summary: pd.DataFrame, results: Results, criterion: str) -> str:
     """Cells down, methods across."""
-    settings = list(results.study.cells[0].setting)
     methods = list(dict.fromkeys(summary["method"]))
     lines = []
-    for cell in results.study.cells:
+    for cell in _cells_run(results):
         some = summary[summary["cell"] == cell.key].set_index("method")
         counts = sorted({int(n) for n in some["repetitions"] if n})
-        sizes = " to ".join(dict.fromkeys(str(n) for n in (counts[:1] + counts[-1:]))) or "0"
-        setting = [f"{cell.setting[name]:g}" for name in settings]
-        lines.append([*setting, sizes, *(entry_text(some.loc[method]) for method in methods)])
-    return f"## {NAMES[criterion]}: {MEANINGS[criterion]}\n\n{markdown([*settings, 'R', *methods], lines)}"
+        sizes = " to ".join(dict.fromkeys(str(n) for n in (counts[:1] + counts[-1:])))
+        lines.append([*_setting(cell), sizes, *(entry_text(some.loc[method]) for method in methods)])
+    heads = [*results.study.cells[0].setting, "R", *methods]
+    return f"## {NAMES[criterion]}: {MEANINGS[criterion]}\n\n{markdown(heads, lines)}" if lines else ""
+
+
+def _over_reference(summary: pd.DataFrame, results: Results, entry: Entry) -> str:
+    """Ratios to one method, ours and the paper's; cells down, methods across."""
+    if entry.reference is None:
+        return ""
+    methods = [name for name in dict.fromkeys(summary["method"]) if name != entry.reference]
+    lines = []
+    for cell in _cells_run(results):
+        some = summary[summary["cell"] == cell.key].set_index("method")
+        lines.append([*_setting(cell), *(_over_reference_text(some.loc[name]) for name in methods)])
+    head = f"## {NAMES[entry.criteria[0]]} over that of {entry.reference}\n\nOurs ± standard error / the paper's."
+    return f"{head}\n\n{markdown([*results.study.cells[0].setting, *methods], lines)}" if lines else ""
+
+
+def _over_reference_text(line: pd.Series) -> str:
+    ours = _ratio(line["over_reference"], line["over_reference_error"]) or "not run"
+    paper = _ratio(line["paper_over_reference"], np.nan)
+    return f"{ours} / {paper}" if paper else ours
+
+
+def _cells_run(results: Results) -> list[Cell]:
+    """Cells with any result; the others stand in the list of what was not run."""
+    return [cell for cell in results.study.cells if any(results.of(cell, name) for name in results.study.methods)]
+
+
+def _setting(cell: Cell) -> list[str]:
+    return [f"{value:g}" for value in cell.setting.values()]
 
 
 def _by_method(summary: pd.DataFrame, entry: Entry) -> str:
@@ -186,13 +214,17 @@ def _share(summary: pd.DataFrame, cell: str, criterion: str) -> str:
 
 
 def _not_run(results: Results) -> str:
-    """Cells and methods without any result."""
-    lines = []
+    """Cells and methods without any result; cells that differ in rho only share a line."""
+    groups: dict[tuple[str, str], list[str]] = {}
     for cell in results.study.cells:
         lacking = [name for name in results.study.methods if not results.of(cell, name)]
         if lacking:
             which = "all methods" if len(lacking) == len(results.study.methods) else ", ".join(lacking)
-            lines.append(f"- {cell_name(cell)}: {which}")
+            name, _, rho = cell_name(cell).partition(", rho = ")
+            groups.setdefault((name, which), []).append(rho)
+    lines = [
+        f"- {name}{', rho = ' + ', '.join(rhos) if rhos[0] else ''}: {which}" for (name, which), rhos in groups.items()
+    ]
     return "## Not run\n\n" + "\n".join(lines) if lines else ""
 
 

@@ -182,12 +182,33 @@ def test_csv_has_a_line_for_each_cell_method_and_criterion():
     assert {"cell", "M", "N", "method", "criterion", "mean", "std_error", "paper", "ratio"} <= set(table.columns)
 
 
-def test_a_study_of_mixed_cells_shows_rho():
-    study = Study("s", tuple(MixedCell("M4", rho, 1000) for rho in (0.0, 0.5)), ("independence", "vaeac"), ())
-    found = [result("vaeac", 0, 0.05, cell=study.cells[1])]
+def mixed_study(*rhos):
+    return Study("s", tuple(MixedCell("M4", rho, 1000) for rho in rhos), ("independence", "vaeac"), ())
+
+
+def test_a_study_of_mixed_cells_shows_rho_and_names_cells_that_were_not_run_once():
+    study = mixed_study(0.0, 0.1, 0.5)
+    found = [result("vaeac", 0, 0.05, cell=study.cells[2])]
     page = study_page(Entry(study, "mixed"), gathered(*found, study=study), "c")
     assert "| 4 | 4 | 1000 | 0.5 | 1 | not run / 0.3541 | 0.0500 / **0.0792** = 0.63 |" in page
-    assert "| 4 | 4 | 1000 | 0 | 0 | not run / **0.0289** | not run / 0.0773 |" in page
+    assert "| 4 | 4 | 1000 | 0 |" not in page
+    not_run = page.partition("## Not run\n\n")[2].splitlines()
+    assert not_run[0] == "- M = 4, L = 4, N = 1000, rho = 0, 0.1: all methods"
+    assert not_run[1] == "- M = 4, L = 4, N = 1000, rho = 0.5: independence"
+
+
+def test_ratios_to_a_reference_have_a_table_of_their_own():
+    """Paper's EC1 at rho = 0.5: 0.0792 over 0.3541. Only repetitions that both have count."""
+    study = mixed_study(0.5)
+    study = replace(study, cells=(*study.cells, MixedCell("M4", 0.8, 1000)))
+    ours = [("independence", 0.2), ("independence", 0.4), ("vaeac", 0.02), ("vaeac", 0.06)]
+    found = [result(name, r % 2, ec1, cell=study.cells[0]) for r, (name, ec1) in enumerate(ours)]
+    found.append(result("independence", 2, 9.0, cell=study.cells[0]))
+    page = study_page(Entry(study, "mixed", reference="independence"), gathered(*found, study=study), "c")
+    table = page.partition("## EC1 over that of independence")[2].partition("## Ranking")[0]
+    assert "| M | L | N | rho | vaeac |" in table
+    assert "| 4 | 4 | 1000 | 0.5 | 0.133 ± 0.022 / 0.224 |" in table
+    assert "| 0.8 |" not in table
 
 
 def test_other_studies_seeds_and_versions_are_not_mixed_in(tmp_path):
