@@ -87,7 +87,7 @@ def pose(case: Case, folder: Path) -> Path:
     """Store the problem of a case, fitted model included, unless another case has done so."""
     from sklearn.ensemble import RandomForestRegressor
 
-    from condshap.studies.cells import make_coalitions
+    from condshap.studies.cells import draw_coalitions
     from condshap.studies.designs import burr_design
 
     path = folder / f"{case.n_features}-{case.n_train}.joblib"
@@ -97,7 +97,7 @@ def pose(case: Case, folder: Path) -> Path:
         y = design.respond(X_train, seed=3)
         forest = RandomForestRegressor(500, max_features="sqrt", min_samples_split=6, random_state=0, n_jobs=-1)
         model = forest.fit(X_train, y).set_params(n_jobs=1)
-        plan = make_coalitions(case.n_features, case.n_coalitions, 0)
+        plan, _ = draw_coalitions(case.n_features, case.n_coalitions, 0)
         joblib.dump((model, X_train, X, plan, float(y.mean())), path)
     return path
 

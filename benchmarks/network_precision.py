@@ -28,8 +28,9 @@ from benchmarks.network_sampling import Response, Sampler, clock
 from benchmarks.network_tables import sampling_table, training_table
 from benchmarks.report import FOLDER, store
 from benchmarks.sections import write_section
+from condshap.coalitions import all_coalitions
 from condshap.evaluation import ec1
-from condshap.studies.cells import Problem, make_coalitions
+from condshap.studies.cells import Problem
 from condshap.studies.designs import burr_design
 from condshap.studies.truths import compute_truth
 from condshap.vaeac.config import VAEACConfig
@@ -125,7 +126,7 @@ def judge(case: Case, seed: int, seconds: float, networks: Networks, size: Size,
 def truth(case: Case, n_rows: int) -> tuple[Problem, Any]:
     """Rows to explain with all coalitions, and their true Shapley values (R, M)."""
     design = burr_design(case.n_features, DESIGN_SEED)
-    X, plan = design.draw(n_rows, seed=2), make_coalitions(case.n_features, None, 0)
+    X, plan = design.draw(n_rows, seed=2), all_coalitions(case.n_features)
     base_value = float(design.expected_response(design.draw(100_000, seed=4)).mean())
     problem = Problem(design, X, X, None, design.expected_response, base_value, plan)
     return problem, compute_truth(problem).phi

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from condshap.exceptions import OptionError, SchemaError, listing
@@ -224,5 +225,22 @@ _ENTRIES = (
     Entry(Study("computation-times", (), (), ()), "CPU time of the other studies, from their stores (Section 4.4)"),
     Entry(Study("mixture", (), (), ()), "a figure: VAEAC as a mixture of normals, on Abalone (Appendix G)"),
 )
-STUDIES: Mapping[str, Entry] = MappingProxyType({entry.study.name: entry for entry in _ENTRIES})
+_FORMULA = "-formula"
+
+
+def _by_formula(entry: Entry) -> Entry:
+    """Study with the law of coalitions that the paper's figures have."""
+    study, about = (
+        entry.study,
+        f"{entry.study.name} with coalitions by the weights of the Shapley formula, as the paper's",
+    )
+    by_formula = partial(replace, law="formula")
+    cells, quick = (tuple(map(by_formula, some)) for some in (study.cells, entry.quick_cells or ()))
+    return replace(entry, study=replace(study, name=study.name + _FORMULA, cells=cells), about=about, quick_cells=quick)
+
+
+_HIGH_ENTRIES = [entry for entry in _ENTRIES if entry.study.name in ("continuous-high", "mixed-high")]
+STUDIES: Mapping[str, Entry] = MappingProxyType(
+    {entry.study.name: entry for entry in (*_ENTRIES, *map(_by_formula, _HIGH_ENTRIES))}
+)
 """The paper's studies by name."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from condshap.seeding import derive_seed, generator
 from condshap.studies.designs import MIXED_SETUPS, burr_design, categorical_design, likely_cells, mixed_design
 from condshap.types import Floats, Masks, Model, Table
 
+Law = Literal["kernel", "formula"]
+"""How coalitions are drawn, see `draw_coalitions`."""
 NUMBERS = frozenset({Kind.CONTINUOUS})
 FACTORS = frozenset({Kind.CATEGORICAL})
 
@@ -46,6 +48,7 @@ class Problem:
     model : what is explained; truth and explanations both call it
     base_value : v of the empty coalition, the mean training response
     plan : coalitions of the truth and of every method
+    coalition_weights : (C - 2,) of the interior coalitions in EC2 and EC3, None for equal ones
     """
 
     design: KnowsTruth | None
@@ -55,6 +58,7 @@ class Problem:
     model: Model
     base_value: float
     plan: CoalitionPlan
+    coalition_weights: Floats | None = None
 
 
 class Cell(Protocol):
@@ -98,7 +102,7 @@ class BurrCell:
     n_features, n_train, n_rows : M, N_train and the number of explained rows
     kappa : of the Burr distribution
     n_trees : of the forest
-    n_coalitions : how many coalitions are drawn by shapr's law, None for all
+    n_coalitions, law : how many coalitions are drawn, None for all, and how
     missing : share of the training entries that no method sees; the forest does
     """
 
@@ -109,6 +113,7 @@ class BurrCell:
     n_trees: int = 500
     n_coalitions: int | None = None
     missing: float = 0.0
+    law: Law = "kernel"
 
     @property
     def key(self) -> str:
@@ -118,7 +123,7 @@ class BurrCell:
         'burr M=25 N=1000 S=1000 rows=100 kappa=2 trees=500'
         """
         gaps = f" missing={self.missing:g}" if self.missing else ""
-        size = f"M={self.n_features} N={self.n_train}{_coalitions_key(self.n_coalitions)} rows={self.n_rows}"
+        size = f"M={self.n_features} N={self.n_train}{_coalitions_key(self)} rows={self.n_rows}"
         return f"burr {size} kappa={self.kappa:g} trees={self.n_trees}{gaps}"
 
     @property
@@ -144,8 +149,8 @@ class BurrCell:
         y = design.respond(X_train, derive_seed(repetition, "training responses"))
         model = fit_forest(X_train, y, self.n_trees, seed=repetition)
         seen = remove_entries(X_train, self.missing, seed=repetition)
-        plan = make_coalitions(self.n_features, self.n_coalitions, repetition)
-        return Problem(design, seen, X, None, model, float(y.mean()), plan)
+        coalitions = draw_coalitions(self.n_features, self.n_coalitions, repetition, self.law)
+        return Problem(design, seen, X, None, model, float(y.mean()), *coalitions)
 
     def quick(self) -> BurrCell:
         """A cell of 30 rows and 50 trees, with a fifth of the training rows and a tenth of the coalitions."""
@@ -162,7 +167,7 @@ class MixedCell:
     setup : name of the design, see `condshap.studies.designs.MIXED_SETUPS`
     rho : correlation
     n_train, n_rows : N_train and the number of explained rows, 500 in the paper
-    n_coalitions : how many coalitions are drawn by shapr's law, None for all
+    n_coalitions, law : how many coalitions are drawn, None for all, and how
     """
 
     setup: str
@@ -170,6 +175,7 @@ class MixedCell:
     n_train: int
     n_rows: int = 500
     n_coalitions: int | None = None
+    law: Law = "kernel"
 
     @property
     def key(self) -> str:
@@ -178,7 +184,7 @@ class MixedCell:
         >>> MixedCell("M4", 0.5, 1000).key
         'mixed M4 rho=0.5 N=1000 rows=500'
         """
-        coalitions = _coalitions_key(self.n_coalitions)
+        coalitions = _coalitions_key(self)
         return f"mixed {self.setup} rho={self.rho:g} N={self.n_train}{coalitions} rows={self.n_rows}"
 
     @property
@@ -204,8 +210,8 @@ class MixedCell:
         X_train = design.draw(self.n_train, derive_seed(repetition, "training rows"))
         X = design.draw(self.n_rows, derive_seed(repetition, "test rows"))
         y = design.respond(X_train, derive_seed(repetition, "training responses"))
-        plan = make_coalitions(X.shape[1], self.n_coalitions, repetition)
-        return Problem(design, X_train, X, None, design.fit_linear(X_train, y), float(y.mean()), plan)
+        coalitions = draw_coalitions(X.shape[1], self.n_coalitions, repetition, self.law)
+        return Problem(design, X_train, X, None, design.fit_linear(X_train, y), float(y.mean()), *coalitions)
 
     def quick(self) -> MixedCell:
         """A cell of 30 rows with a fifth of the training rows and a tenth of the coalitions."""
@@ -306,26 +312,35 @@ def remove_entries(X: pd.DataFrame, share: float, *, seed: int) -> pd.DataFrame:
     return X.mask(gaps)
 
 
-def make_coalitions(n_features: int, n_drawn: int | None, seed: int) -> CoalitionPlan:
-    """All coalitions, or the different ones among `n_drawn` by shapr's law.
+def draw_coalitions(
+    n_features: int, n_drawn: int | None, seed: int, law: Law = "kernel"
+) -> tuple[CoalitionPlan, Floats | None]:
+    """All coalitions, or the different ones among `n_drawn`; and their weights in EC2 and EC3, None for equal ones.
 
     Notes
     -----
-    The size s has probability proportional to (M - 1) / (s (M - s)), the members are a uniform subset, draws are with
-    replacement, and the weight of a coalition in the regression is how often it was drawn.
+    The members are a uniform subset of a drawn size s, draws are with replacement. By the law of the kernel, which is
+    shapr's, s has probability proportional to 1 / (s (M - s)), the weight of a coalition in the regression is how often it
+    was drawn, and criteria take the different ones alike. By the weights of the Shapley formula it is 1 / (M - s). The
+    paper's figures have that law, with coalitions in EC2 and EC3 as often as they were drawn (``python -m benchmarks
+    coalition_law``). In the regression such a coalition counts 1 / s, which is what the kernel has more.
     """
     if n_drawn is None:
-        return all_coalitions(n_features)
+        return all_coalitions(n_features), None
     rng = generator(seed, "sampled coalitions")
     sizes = np.arange(1, n_features)
-    chance = 1.0 / (sizes * (n_features - sizes))
+    chance = 1.0 / (sizes * (n_features - sizes)) if law == "kernel" else 1.0 / (n_features - sizes)
     drawn = rng.choice(sizes, size=n_drawn, p=chance / chance.sum())
-    ranks = rng.random((n_drawn, n_features)).argsort(axis=1).argsort(axis=1)
-    return CoalitionPlan.given(ranks < drawn[:, None], np.ones(n_drawn))
+    masks = rng.random((n_drawn, n_features)).argsort(axis=1).argsort(axis=1) < drawn[:, None]
+    counted = CoalitionPlan.given(masks, np.ones(n_drawn))
+    if law == "kernel":
+        return counted, None
+    return CoalitionPlan.given(masks, 1.0 / drawn), counted.weights[counted.interior]
 
 
-def _coalitions_key(n_coalitions: int | None) -> str:
-    return "" if n_coalitions is None else f" S={n_coalitions}"
+def _coalitions_key(cell: BurrCell | MixedCell) -> str:
+    by_formula = " by formula" if cell.law == "formula" else ""
+    return "" if cell.n_coalitions is None else f" S={cell.n_coalitions}{by_formula}"
 
 
 def _fewer(n_train: int) -> int:

@@ -190,7 +190,8 @@ def _measure(task: Task, name: str, problem: Problem, truth: Truth | None, devic
 def measure_truth(key: Key, problem: Problem, truth: Truth) -> Result:
     """Result of the truth: its EC3, and its own sampling error on the scale of EC1."""
     inside = problem.plan.interior
-    third = ec3(truth.v[-1], truth.v[inside], std_errors=truth.std_errors[inside], weights=problem.row_weights)
+    weights = {"coalition_weights": problem.coalition_weights, "weights": problem.row_weights}
+    third = ec3(truth.v[-1], truth.v[inside], std_errors=truth.std_errors[inside], **weights)
     return Result(key, truth.error, 0.0, float(third), 0.0, truth.cpu, truth.wall, 0)
 
 
@@ -222,15 +223,16 @@ def measure_method(
     found = explainer.explain(problem.X)
     cpu.append(time.process_time())
     wall = time.perf_counter() - wall
-    table, inside, weights = found.value_table, problem.plan.interior, problem.row_weights
+    table, inside = found.value_table, problem.plan.interior
+    weights = {"coalition_weights": problem.coalition_weights, "weights": problem.row_weights}
     if not np.array_equal(table.coalitions, problem.plan.masks):
         raise OptionError("a method must keep to the coalitions of the problem, got others.")
     first = second = np.nan
     if truth is not None:
         errors = np.hypot(truth.std_errors, table.std_errors)[inside]
-        first = float(ec1(truth.phi, found.values, weights=weights))
-        second = float(ec2(truth.v[inside], table.values[inside], std_errors=errors, weights=weights))
-    third = ec3(found.predictions, table.values[inside], std_errors=table.std_errors[inside], weights=weights)
+        first = float(ec1(truth.phi, found.values, weights=problem.row_weights))
+        second = float(ec2(truth.v[inside], table.values[inside], std_errors=errors, **weights))
+    third = ec3(found.predictions, table.values[inside], std_errors=table.std_errors[inside], **weights)
     return Result(
         key,
         ec1=first,

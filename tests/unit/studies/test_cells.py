@@ -1,12 +1,15 @@
-"""Cells pose problems that depend on the repetition only, and draw coalitions by shapr's law."""
+"""Cells pose problems that depend on the repetition only, and draw coalitions by shapr's law or the formula's."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell, make_coalitions, remove_entries, speed_up
+from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell, draw_coalitions, remove_entries, speed_up
 from condshap.studies.missingness import InformativeCell
+from condshap.studies.runner import measure_truth
+from condshap.studies.store import Key
+from condshap.studies.truths import find_truth
 
 SMALL = [
     BurrCell(5, 60, n_rows=4, n_trees=3),
@@ -61,7 +64,7 @@ def test_no_row_loses_all_of_its_entries():
 
 def test_sizes_of_drawn_coalitions_follow_shaprs_law_and_weights_are_frequencies():
     n, M = 200_000, 6
-    plan = make_coalitions(M, n, seed=0)
+    plan, _ = draw_coalitions(M, n, seed=0)
     sizes = np.arange(1, M)
     law = (M - 1) / (sizes * (M - sizes))
     law /= law.sum()
@@ -70,6 +73,32 @@ def test_sizes_of_drawn_coalitions_follow_shaprs_law_and_weights_are_frequencies
     np.testing.assert_allclose(plan.weights * n, np.round(plan.weights * n), atol=1e-6)
     pairs = plan.sizes == 2
     np.testing.assert_allclose(plan.weights[pairs], law[1] / 15, rtol=0.06)
+
+
+def test_the_law_of_the_formula_prefers_large_coalitions_and_keeps_their_frequencies():
+    """Chances of sizes are within 5 standard errors, so a right law fails once in a million times."""
+    n, M = 200_000, 6
+    plan, frequencies = draw_coalitions(M, n, seed=0, law="formula")
+    sizes = np.arange(1, M)
+    law = 1 / (M - sizes)
+    law /= law.sum()
+    found = np.bincount(plan.sizes[plan.interior], weights=frequencies, minlength=M)[1:]
+    np.testing.assert_allclose(found, law, atol=5 * np.sqrt(0.25 / n))
+    np.testing.assert_allclose(frequencies * n, np.round(frequencies * n), atol=1e-6)
+    kernel = 1 / (sizes * (M - sizes))
+    weights = np.bincount(plan.sizes, weights=plan.weights, minlength=M + 1)[1:M]
+    np.testing.assert_allclose(weights, kernel / kernel.sum(), atol=5 * np.sqrt(0.25 / n))
+
+
+def test_coalitions_count_in_ec3_as_often_as_they_were_drawn(tmp_path):
+    cell = MixedCell("M10", 0.5, 60, n_rows=4, n_coalitions=300, law="formula")
+    assert cell.key == "mixed M10 rho=0.5 N=60 S=300 by formula rows=4"
+    problem = cell.make_problem(0)
+    truth = find_truth(cell, 0, problem, tmp_path)
+    squares = ((truth.v[problem.plan.interior] - truth.v[-1]) ** 2).mean(axis=1)
+    found = measure_truth(Key("s", cell.key, "truth", 0, 0, "0"), problem, truth)
+    assert found.ec3 == pytest.approx(np.average(squares, weights=problem.coalition_weights))
+    assert abs(found.ec3 - squares.mean()) > 0.05 * found.ec3
 
 
 def test_a_faster_forest_predicts_the_same_and_other_models_stay():
