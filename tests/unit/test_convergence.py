@@ -132,6 +132,15 @@ def test_candidates_know_their_distance_to_all_pairs_so_far():
         assert len(everyone) - len(waiting) == (20 if n == 0 else 3)
 
 
+def test_pairs_after_the_chosen_ones_are_what_is_left(monkeypatch):
+    chosen = pair_sequence(8, 127, seed=0)
+    monkeypatch.setattr(nested, "_CHOSEN", 50)
+    half = pair_sequence(8, 127, seed=0)
+    np.testing.assert_array_equal(half[:50], chosen[:50])
+    assert not np.array_equal(half, chosen)
+    assert len(np.unique(np.concatenate([half, ~half]), axis=0)) == 254
+
+
 def test_inclusion_is_the_share_of_the_class_and_weights_sum_to_its_kernel():
     plan, pairs = nested_plan(11, 400, seed=0)
     exact = all_coalitions(11)

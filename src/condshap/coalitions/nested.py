@@ -4,8 +4,9 @@ A coalition and its complement form a pair, and pairs of sizes s and P - s form 
 that is furthest behind its share, so the number of pairs of every class is a function of their total number alone, and
 never falls. Shares are proportional to 1 / sqrt(s (P - s)), the influence of a class on the Shapley values, so the smallest
 and the largest sizes fill up first. Within a class the next pair is, of some that are drawn at random without replacement,
-the one that lies furthest from all pairs so far. That treats all players alike, so after n of its N pairs every pair is in
-the sample with probability n / N exactly, and a class that has come to its end is there completely.
+the one that lies furthest from all pairs so far; after 1000 pairs it is just the next, as choosing takes ever longer. That
+treats all players alike, so after n of its N pairs every pair is in the sample with probability n / N exactly, and a class
+that has come to its end is there completely.
 
 Far means a small sum of (z'z_i)^4 over the pairs i so far, in signs z_j = 1 for j in S and -1 otherwise. Over all pairs this
 is the sum of the squared moments of four signs, sum_i z_ij z_ik z_il z_im: where they are small, interactions of three
@@ -33,6 +34,7 @@ _FIRST_PAIRS_PER_PLAYER = 2.5  # fewer leave too little to judge the error by
 _LEARNING_PAIRS = 499
 _CANDIDATES = 20  # pairs of a class among which its first is chosen
 _NEW_CANDIDATES = 3  # that come before every further one; chosen are then a third to a half of all that were drawn
+_CHOSEN = 1000  # pairs that are chosen so
 _LISTED = 20_000  # pairs of a class that are listed and shuffled; of larger classes repetitions are rejected
 
 
@@ -100,7 +102,7 @@ def pair_sequence(n_players: int, n_pairs: int, *, seed: int) -> Masks:
     for i, size in enumerate(_class_order(n_players, n_pairs).tolist()):
         if size not in classes:
             classes[size] = _Candidates(n_players, _draw_class(n_players, size, seed))
-        signs[i] = classes[size].furthest(signs[:i])
+        signs[i] = classes[size].furthest(signs[:i]) if i < _CHOSEN else classes[size].any()
     return signs > 0
 
 
@@ -116,10 +118,7 @@ class _Candidates:
         """Take the pair (P,) with the smallest potential, given the sequence (n, P) so far."""
         self.potentials += _potentials(self.signs, sequence[self.n_met :])
         self.n_met = len(sequence)
-        members = list(islice(self.drawn, _NEW_CANDIDATES if len(self.signs) else _CANDIDATES))
-        new = np.full((len(members), self.signs.shape[1]), -1.0)
-        for row, some in zip(new, members, strict=True):
-            row[some] = 1.0
+        new = self._draw(_NEW_CANDIDATES if len(self.signs) else _CANDIDATES)
         self.signs = np.concatenate([self.signs, new])
         self.potentials = np.concatenate([self.potentials, _potentials(new, sequence)])
         best = int(self.potentials.argmin())
@@ -127,6 +126,21 @@ class _Candidates:
         self.signs[best], self.potentials[best] = self.signs[-1], self.potentials[-1]
         self.signs, self.potentials = self.signs[:-1], self.potentials[:-1]
         return chosen
+
+    def any(self) -> Floats:
+        """Take the next pair (P,) that is drawn, or one that waits when all have been drawn."""
+        new = self._draw(1)
+        if len(new) == 0:
+            new, self.signs = self.signs[-1:], self.signs[:-1]
+        return np.asarray(new[0])
+
+    def _draw(self, n: int) -> Floats:
+        """Signs (n, P) of the next pairs of the class, fewer at its end."""
+        members = list(islice(self.drawn, n))
+        new = np.full((len(members), self.signs.shape[1]), -1.0)
+        for row, some in zip(new, members, strict=True):
+            row[some] = 1.0
+        return new
 
 
 def _potentials(signs: Floats, sequence: Floats) -> Floats:
