@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
 
-from benchmarks.coalitions import Run, summarise, table
+from benchmarks.coalitions import NUMBERS, Run, over_designs, summarise, table
 from benchmarks.games import Boosted, ClosedForm, exact_values, unpack
 from benchmarks.shapr_iterative import Draws, iterate, without_stopping
 
@@ -77,13 +77,13 @@ def test_table_has_a_verdict():
     assert found["worst_row_coalitions"] == 100
     assert found["worst_row"] == pytest.approx(0.02)
     assert found["within_2_se"] == 1.0
-    line = {
-        "case": "a",
-        "ours": found,
-        "shapr": found,
-        "shapr_every_row": found,
-        "shapr_same_error": None,
-        "ratio": 0.61,
-    }
-    assert table([line]).splitlines()[-1].endswith("| 0.61 | no |")
-    assert table([{**line, "ratio": 0.6}]).splitlines()[-1].endswith("| 0.60 | yes |")
+    design = {"ours": found, "shapr": found, "shapr_every_row": found, "shapr_same_error": 200, "ratio": 0.61}
+    assert _line([design]).endswith("| 200 | 0.61 | 0.61 to 0.61 | no |")
+    lucky = {**design, "ratio": 0.59, "shapr_same_error": None, "ours": {**found, "worst_row": 0.03, "coalitions": 25}}
+    both = _line([design, lucky])
+    assert both.endswith(f"| over {NUMBERS[-1]} | 0.60 | 0.59 to 0.61 | yes |")
+    assert both.startswith("| a | 50 | 100 | 3.0% |")  # coalitions are means, the error is the largest
+
+
+def _line(designs):
+    return table([{"case": "a", **over_designs(designs), "designs": designs}]).splitlines()[-1]

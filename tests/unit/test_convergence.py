@@ -102,6 +102,45 @@ def test_classes_that_are_too_large_to_list_are_drawn_without_repetition(monkeyp
     assert len(np.unique(np.concatenate([half, ~half]), axis=0)) == 254
 
 
+def fourth_powers(half):
+    """Mean of (z'z_i)^4 over different pairs: how near they are to each other."""
+    products = (2.0 * half - 1) @ (2.0 * half - 1).T
+    return (products[np.triu_indices(len(half), 1)] ** 4).mean()
+
+
+@pytest.mark.parametrize(("n_players", "n_pairs"), [(15, 45), (15, 300), (20, 100)])
+def test_pairs_keep_apart(monkeypatch, n_players, n_pairs):
+    def nearness():
+        return [fourth_powers(pair_sequence(n_players, n_pairs, seed=seed)) for seed in range(5)]
+
+    chosen = nearness()
+    monkeypatch.setattr(nested, "_CANDIDATES", 1)
+    monkeypatch.setattr(nested, "_NEW_CANDIDATES", 1)  # nothing to choose from: pairs at random
+    assert max(chosen) < min(nearness())
+
+
+def test_candidates_know_their_distance_to_all_pairs_so_far():
+    sequence = 2.0 * pair_sequence(10, 60, seed=0) - 1
+    candidates = nested._Candidates(10, nested._draw_class(10, 4, seed=1))
+    for n in (0, 3, 4, 60):
+        waiting = candidates.signs.copy()
+        chosen = candidates.furthest(sequence[:n])
+        everyone = np.concatenate([candidates.signs, [chosen]])
+        direct = ((everyone @ sequence[:n].T) ** 4).sum(axis=1)
+        np.testing.assert_array_equal(candidates.potentials, direct[:-1])
+        assert direct[-1] == direct.min()
+        assert len(everyone) - len(waiting) == (20 if n == 0 else 3)
+
+
+def test_pairs_after_the_chosen_ones_are_what_is_left(monkeypatch):
+    chosen = pair_sequence(8, 127, seed=0)
+    monkeypatch.setattr(nested, "_CHOSEN", 50)
+    half = pair_sequence(8, 127, seed=0)
+    np.testing.assert_array_equal(half[:50], chosen[:50])
+    assert not np.array_equal(half, chosen)
+    assert len(np.unique(np.concatenate([half, ~half]), axis=0)) == 254
+
+
 def test_inclusion_is_the_share_of_the_class_and_weights_sum_to_its_kernel():
     plan, pairs = nested_plan(11, 400, seed=0)
     exact = all_coalitions(11)
@@ -175,15 +214,38 @@ def test_games_of_pairs_are_solved_exactly_by_any_beginning():
     assert missing.max() < 1e-6
 
 
-def test_each_row_takes_the_likeliest_covariance():
+def test_covariances_are_averaged_by_their_probabilities(monkeypatch):
+    plan, pairs = nested_plan(10, None, seed=0)
+    some, positions = beginning(plan, pairs, 30)  # so few that the likelihoods of some rows do not decide
+    v = np.concatenate([game(plan, seed, order=5) for seed in range(4)], axis=1)[positions]
+    noise = np.full_like(v, 0.01)
+    first, last = np.array(some.pairs()).T
+    odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]])[..., 0] / 2
+    likelihood = np.array([odd_solver(some.masks[first], covariance).likelihood(odd) for covariance in COVARIANCES])
+    probability = (np.exp(likelihood) / np.exp(likelihood).sum(axis=0))[:, :, None, None]
+    assert 0.4 < probability.max(axis=0).min() < 0.9
+    solved, missing = solve_pairs(v, noise, some)
+    alone = []
+    for covariance in COVARIANCES:
+        monkeypatch.setattr("condshap.solvers.COVARIANCES", (covariance,))
+        alone.append(solve_pairs(v, noise, some))
+    phi, without_noise = np.array([one[0].values for one in alone]), np.array([one[1] for one in alone])
+    mean = (probability * phi).sum(axis=0)
+    np.testing.assert_allclose(solved.values, mean, atol=1e-10)
+    apart = (probability * (phi - mean) ** 2).sum(axis=0)
+    assert apart.max() > 1e-6
+    np.testing.assert_allclose(missing**2, (probability * without_noise**2).sum(axis=0) + apart, rtol=1e-8)
+    total = np.array([one[0].std_errors for one in alone])
+    np.testing.assert_allclose(solved.std_errors**2, (probability * total**2).sum(axis=0) + apart, rtol=1e-8)
+
+
+def test_clear_likelihood_decides_alone():
     plan, pairs = nested_plan(10, None, seed=0)
     some, positions = beginning(plan, pairs, 120)
     v = game(plan, order=3)[positions]  # interactions of three: the first covariance
     first, last = np.array(some.pairs()).T
     odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]])[:, 0] / 2
     solvers = [odd_solver(some.masks[first], covariance) for covariance in COVARIANCES]
-    best = int(np.argmax([solver.likelihood(odd)[0] for solver in solvers]))
-    assert best == 0
     found = solve_pairs(v, np.zeros_like(v), some)[0].values[0]
     np.testing.assert_allclose(found, solvers[0].A @ odd, atol=1e-7)
     assert np.abs(found - solvers[2].A @ odd).max() > 1e-4

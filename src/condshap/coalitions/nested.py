@@ -2,9 +2,15 @@
 
 A coalition and its complement form a pair, and pairs of sizes s and P - s form a class. The next pair comes from the class
 that is furthest behind its share, so the number of pairs of every class is a function of their total number alone, and
-never falls. Within a class pairs are drawn at random without replacement: after n of its N pairs, every pair is in the
-sample with probability n / N exactly, and a class that has come to its end is there completely. Shares are proportional to
-1 / sqrt(s (P - s)), the influence of a class on the Shapley values, so the smallest and the largest sizes fill up first.
+never falls. Shares are proportional to 1 / sqrt(s (P - s)), the influence of a class on the Shapley values, so the smallest
+and the largest sizes fill up first. Within a class the next pair is, of some that are drawn at random without replacement,
+the one that lies furthest from all pairs so far; after 1000 pairs it is just the next, as choosing takes ever longer. That
+treats all players alike, so after n of its N pairs every pair is in the sample with probability n / N exactly, and a class
+that has come to its end is there completely.
+
+Far means a small sum of (z'z_i)^4 over the pairs i so far, in signs z_j = 1 for j in S and -1 otherwise. Over all pairs this
+is the sum of the squared moments of four signs, sum_i z_ij z_ik z_il z_im: where they are small, interactions of three
+players do not pass for effects of one.
 """
 
 from __future__ import annotations
@@ -26,6 +32,9 @@ DEFAULT_CAP = 8192
 GROWTH = 1.1
 _FIRST_PAIRS_PER_PLAYER = 2.5  # fewer leave too little to judge the error by
 _LEARNING_PAIRS = 499
+_CANDIDATES = 20  # pairs of a class among which its first is chosen
+_NEW_CANDIDATES = 3  # that come before every further one; chosen are then a third to a half of all that were drawn
+_CHOSEN = 1000  # pairs that are chosen so
 _LISTED = 20_000  # pairs of a class that are listed and shuffled; of larger classes repetitions are rejected
 
 
@@ -88,13 +97,56 @@ def learning_pairs(n_players: int, n_pairs: int) -> int:
 
 def pair_sequence(n_players: int, n_pairs: int, *, seed: int) -> Masks:
     """First `n_pairs` pairs of the sequence, each by its coalition of at most P/2 players, shape (n_pairs, P)."""
-    order = _class_order(n_players, n_pairs)
-    masks = np.zeros((n_pairs, n_players), dtype=bool)
-    for size in range(1, n_players // 2 + 1):
-        wanted = np.flatnonzero(order == size)
-        for row, members in zip(wanted, islice(_draw_class(n_players, size, seed), len(wanted)), strict=True):
-            masks[row, members] = True
-    return masks
+    signs = np.empty((n_pairs, n_players))
+    classes: dict[int, _Candidates] = {}
+    for i, size in enumerate(_class_order(n_players, n_pairs).tolist()):
+        if size not in classes:
+            classes[size] = _Candidates(n_players, _draw_class(n_players, size, seed))
+        signs[i] = classes[size].furthest(signs[:i]) if i < _CHOSEN else classes[size].any()
+    return signs > 0
+
+
+class _Candidates:
+    """Pairs of one class that wait to be chosen: signs (c, P) and potentials (c,), the sums of (z'z_i)^4, exact integers."""
+
+    def __init__(self, n_players: int, drawn: Iterator[list[int]]) -> None:
+        self.drawn = drawn
+        self.signs, self.potentials = np.empty((0, n_players)), np.empty(0)
+        self.n_met = 0  # pairs of the sequence that the potentials know of
+
+    def furthest(self, sequence: Floats) -> Floats:
+        """Take the pair (P,) with the smallest potential, given the sequence (n, P) so far."""
+        self.potentials += _potentials(self.signs, sequence[self.n_met :])
+        self.n_met = len(sequence)
+        new = self._draw(_NEW_CANDIDATES if len(self.signs) else _CANDIDATES)
+        self.signs = np.concatenate([self.signs, new])
+        self.potentials = np.concatenate([self.potentials, _potentials(new, sequence)])
+        best = int(self.potentials.argmin())
+        chosen: Floats = self.signs[best].copy()
+        self.signs[best], self.potentials[best] = self.signs[-1], self.potentials[-1]
+        self.signs, self.potentials = self.signs[:-1], self.potentials[:-1]
+        return chosen
+
+    def any(self) -> Floats:
+        """Take the next pair (P,) that is drawn, or one that waits when all have been drawn."""
+        new = self._draw(1)
+        if len(new) == 0:
+            new, self.signs = self.signs[-1:], self.signs[:-1]
+        return np.asarray(new[0])
+
+    def _draw(self, n: int) -> Floats:
+        """Signs (n, P) of the next pairs of the class, fewer at its end."""
+        members = list(islice(self.drawn, n))
+        new = np.full((len(members), self.signs.shape[1]), -1.0)
+        for row, some in zip(new, members, strict=True):
+            row[some] = 1.0
+        return new
+
+
+def _potentials(signs: Floats, sequence: Floats) -> Floats:
+    """Sums of (z'z_i)^4 over a sequence (n, P), for candidates (c, P)."""
+    squares = (signs @ sequence.T) ** 2
+    return np.asarray(np.einsum("cn,cn->c", squares, squares))
 
 
 def _first_pairs(n_players: int) -> int:
@@ -144,7 +196,8 @@ def _draw_class(n_players: int, size: int, seed: int) -> Iterator[list[int]]:
         yield from (list(listed[i]) for i in rng.permutation(len(listed)))
         return
     seen: set[bytes] = set()
-    while True:
+    n_all = comb(n_players, size) // (2 if is_half else 1)
+    while len(seen) < n_all:
         drawn = rng.permutation(n_players)
         members = np.sort(drawn[:size])
         if is_half and members[0] != 0:
