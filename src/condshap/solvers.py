@@ -16,9 +16,8 @@ from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, sh
 from condshap.types import Floats, Masks, Values
 
 _FOLLOWED = 0.1
-_DRAWN = (
-    0.1  # weight of Horvitz and Thompson's variance, so that two standard errors cover 94 % or more in every game tried
-)
+_DRAWN = 0.1
+"""Weight of Horvitz and Thompson's variance: with it two standard errors cover 94 % or more in every game tried."""
 _COLUMNS = 32
 
 
