@@ -225,22 +225,23 @@ _ENTRIES = (
     Entry(Study("computation-times", (), (), ()), "CPU time of the other studies, from their stores (Section 4.4)"),
     Entry(Study("mixture", (), (), ()), "a figure: VAEAC as a mixture of normals, on Abalone (Appendix G)"),
 )
-_FORMULA = "-formula"
 
 
 def _by_formula(entry: Entry) -> Entry:
     """Study with the law of coalitions that the paper's figures have."""
-    study, about = (
-        entry.study,
-        f"{entry.study.name} with coalitions by the weights of the Shapley formula, as the paper's",
+    study, by_formula = entry.study, partial(replace, law="formula")
+    cells, quick_cells = (tuple(map(by_formula, some)) for some in (study.cells, entry.quick_cells or ()))
+    about = f"{study.name} with coalitions by the weights of the Shapley formula, as the paper's"
+    return replace(
+        entry,
+        study=replace(study, name=f"{study.name}-formula", cells=cells),
+        about=about,
+        quick_cells=quick_cells,
     )
-    by_formula = partial(replace, law="formula")
-    cells, quick = (tuple(map(by_formula, some)) for some in (study.cells, entry.quick_cells or ()))
-    return replace(entry, study=replace(study, name=study.name + _FORMULA, cells=cells), about=about, quick_cells=quick)
 
 
-_HIGH_ENTRIES = [entry for entry in _ENTRIES if entry.study.name in ("continuous-high", "mixed-high")]
+_SAMPLED = [entry for entry in _ENTRIES if entry.study.name in ("continuous-high", "mixed-high")]
 STUDIES: Mapping[str, Entry] = MappingProxyType(
-    {entry.study.name: entry for entry in (*_ENTRIES, *map(_by_formula, _HIGH_ENTRIES))}
+    {entry.study.name: entry for entry in (*_ENTRIES, *map(_by_formula, _SAMPLED))}
 )
 """The paper's studies by name."""

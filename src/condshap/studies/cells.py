@@ -323,7 +323,7 @@ def draw_coalitions(
     shapr's, s has probability proportional to 1 / (s (M - s)), the weight of a coalition in the regression is how often it
     was drawn, and criteria take the different ones alike. By the weights of the Shapley formula it is 1 / (M - s). The
     paper's figures have that law, with coalitions in EC2 and EC3 as often as they were drawn (``python -m benchmarks
-    coalition_law``). In the regression such a coalition counts 1 / s, which is what the kernel has more.
+    coalition_law``). The kernel is the formula times 1 / s, so in the regression each draw counts 1 / s.
     """
     if n_drawn is None:
         return all_coalitions(n_features), None
