@@ -6,8 +6,9 @@ import pytest
 from sklearn.ensemble import RandomForestRegressor
 
 from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell, draw_coalitions, remove_entries, speed_up
+from condshap.studies.methods import find_method
 from condshap.studies.missingness import InformativeCell
-from condshap.studies.runner import measure_truth
+from condshap.studies.runner import make_explainer, measure_method, measure_truth
 from condshap.studies.store import Key
 from condshap.studies.truths import find_truth
 
@@ -99,6 +100,20 @@ def test_coalitions_count_in_ec3_as_often_as_they_were_drawn(tmp_path):
     found = measure_truth(Key("s", cell.key, "truth", 0, 0, "0"), problem, truth)
     assert found.ec3 == pytest.approx(np.average(squares, weights=problem.coalition_weights))
     assert abs(found.ec3 - squares.mean()) > 0.05 * found.ec3
+
+
+def test_methods_are_judged_by_these_frequencies_as_well(tmp_path):
+    cell = MixedCell("M10", 0.5, 60, n_rows=4, n_coalitions=300, law="formula")
+    problem, method = cell.make_problem(0), find_method("independence")
+    truth = find_truth(cell, 0, problem, tmp_path)
+    found = measure_method(Key("s", cell.key, "independence", 0, 0, "0"), method, problem, truth, seed=0)
+    table = make_explainer(method, problem, seed=0, device="cpu").fit(problem.X_train).explain(problem.X).value_table
+    inside = problem.plan.interior
+    v, noise = table.values[inside], table.std_errors[inside] ** 2
+    for target, criterion in ((truth.v[inside], found.ec2), (truth.v[-1], found.ec3)):
+        squares = ((v - target) ** 2 - noise).mean(axis=1)
+        assert criterion == pytest.approx(np.average(squares, weights=problem.coalition_weights))
+        assert criterion != pytest.approx(squares.mean(), rel=0.01)
 
 
 def test_a_faster_forest_predicts_the_same_and_other_models_stay():
