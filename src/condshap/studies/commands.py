@@ -158,10 +158,11 @@ def list_studies(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([_entry_facts(name, entry) for name, entry in STUDIES.items()], indent=2))
         return 0
+    width = max(map(len, STUDIES))
     for name, entry in STUDIES.items():
         study = entry.study
         size = f"{len(study.cells)} cells, {len(study.methods)} methods, R = {len(study.repetitions)}"
-        print(f"{name:20} {entry.about}" + (f"; {size}" if study.cells else ""))
+        print(f"{name:{width}}  {entry.about}" + (f"; {size}" if study.cells else ""))
     return 0
 
 
