@@ -44,7 +44,7 @@ class VAEAC(VAEACOptions):
     Attributes
     ----------
     networks_ : the trained networks
-    trust_ : share of the distribution that depends on what is known; the rest is the networks' marginal one
+    votes_ : (2 + L,) how much the networks, L linear members and blind draws count, see `condshap.vaeac.votes`
     fills_missing_ : bool
         Whether known features that are missing are drawn.
 
@@ -79,6 +79,9 @@ class VAEAC(VAEACOptions):
         n_importance: int = 10,
         patience: int | None = 40,
         ema: float | None = 0.99,
+        advice: bool = True,
+        kl_warmup: int | None = None,
+        linear_members: bool = True,
         zero_init: bool | None = None,
         masking: str = "coalitions",
         size_probabilities: Sequence[float] | None = None,
@@ -103,7 +106,8 @@ class VAEAC(VAEACOptions):
             restart_epochs=restart_epochs, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
             schedule=schedule, validation_share=validation_share, max_validation=max_validation,
             validate_every=validate_every,
-            n_importance=n_importance, patience=patience, ema=ema, zero_init=zero_init, masking=masking,
+            n_importance=n_importance, patience=patience, ema=ema, advice=advice, kl_warmup=kl_warmup,
+            linear_members=linear_members, zero_init=zero_init, masking=masking,
             size_probabilities=size_probabilities, mask_floor=mask_floor, missing_flags=missing_flags,
             artificial_missing=artificial_missing, respect_support=respect_support, sigma_mu=sigma_mu,
             sigma_sigma=sigma_sigma, latent_floor=latent_floor, scale_floor=scale_floor, draws=draws, refit=refit,
@@ -118,6 +122,11 @@ class VAEAC(VAEACOptions):
     def paper(cls, **overrides: Any) -> Self:
         """Return the paper's method: one network, plain draws, 250 samples, no shrinkage; single options may be changed."""
         return super().paper(**{"shrink": False, **overrides})
+
+    @property
+    def trust_(self) -> float:
+        """Share of the distribution that depends on what is known; the rest is the networks' marginal one."""
+        return float(1.0 - self.votes_[-1])
 
     @property
     def default_samples(self) -> int | None:
@@ -137,7 +146,7 @@ class VAEAC(VAEACOptions):
         from condshap.vaeac.model import Networks
         from condshap.vaeac.progress import training_bar
         from condshap.vaeac.questions import as_support
-        from condshap.vaeac.trust import learn_trust
+        from condshap.vaeac.votes import learn_votes
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
         networks = Networks(self.config, device=self.device)
@@ -155,16 +164,18 @@ class VAEAC(VAEACOptions):
                 seed=seed,
                 progress=report,
             )
-        self.trust_ = learn_trust(self.networks_, X, *plan.mask_distribution(), seed=seed) if self.shrink else 1.0
+        self.votes_ = np.array([1.0, *np.zeros(len(self.networks_.linear_names) + 1)])
+        if self.shrink:
+            self.votes_ = learn_votes(self.networks_, X, *plan.mask_distribution(), seed=seed)
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out.
 
-        A share 1 - `trust_` of the distribution is what the networks draw when they are told nothing.
+        The distribution is the mixture of the networks, linear members and blind draws by `votes_`.
         """
-        drawn = [self._draw(X, masks, n, keys, seed, blind=blind) for blind, n in self._shares(n_samples)]
+        drawn = [self._draw(member, X, masks, n, keys, seed) for member, n in self._shares(n_samples)]
         rows = drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
         weights, again = self._weights(n_samples), self._may_repeat(masks, n_samples)
         every = None if weights is None else np.broadcast_to(weights, rows.shape[:3])
@@ -177,7 +188,7 @@ class VAEAC(VAEACOptions):
         from condshap.numerics.device_draws import DeviceDraws
 
         shares = self._shares(n_samples)
-        drawn = [self._draw(X, masks, n, keys, seed, blind=blind, as_tensor=True) for blind, n in shares]
+        drawn = [self._draw(member, X, masks, n, keys, seed, as_tensor=True) for member, n in shares]
         rows = (drawn[0] if len(drawn) == 1 else torch.cat(drawn, dim=2)).to(device)
         weights = self._weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
@@ -187,10 +198,8 @@ class VAEAC(VAEACOptions):
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
-        fill = self.fills_missing_
         expected = [
-            self.networks_.expect(function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=blind)
-            for blind, n in self._shares(n_samples)
+            self._expect(member, X, masks, n, function, keys, seed) for member, n in self._shares(n_samples)
         ]
         values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
         weights = self._weights(n_samples)
@@ -198,12 +207,24 @@ class VAEAC(VAEACOptions):
         return Outcomes(values, every, error_factor=self._error_factor)
 
     def _draw(
-        self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, blind: bool, as_tensor: bool = False
+        self, member: int, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
     ) -> Any:
-        """One share of the draws, (C, R, n, M)."""
+        """One share of the draws, (C, R, n, M): member 0 is the networks, the last one is blind, linear ones between."""
+        asked: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": self.fills_missing_, "as_tensor": as_tensor}
+        if 0 < member < len(self.votes_) - 1:
+            return self.networks_.sample_linear(member - 1, X, masks, n, **asked)
+        return self.networks_.sample(X, masks, n, blind=member > 0, **asked)
+
+    def _expect(
+        self, member: int, X: Rows, masks: Masks, n: int, function: AdditiveFunction, keys: RowKeys, seed: int
+    ) -> Floats:
+        """One share of the expectations, (C, R, n, O)."""
+        if 0 < member < len(self.votes_) - 1:
+            drawn = self._draw(member, X, masks, n, keys, seed)
+            return np.asarray(function(drawn))
         fill = self.fills_missing_
-        return self.networks_.sample(
-            X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=blind, as_tensor=as_tensor
+        return self.networks_.expect(
+            function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=member > 0
         )
 
     def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
@@ -218,15 +239,19 @@ class VAEAC(VAEACOptions):
     def _error_factor(self) -> float | None:
         return 1.0 if self.networks_.config.draws == "plain" else None
 
-    def _shares(self, n_samples: int) -> list[tuple[bool, int]]:
-        """Whether to draw blindly, and how many of K samples; none of them is empty."""
-        n_blind = _n_blind(self.trust_, n_samples)
-        return [(blind, n) for blind, n in ((False, n_samples - n_blind), (True, n_blind)) if n]
+    def _shares(self, n_samples: int) -> list[tuple[int, int]]:
+        """Members and how many of K samples each draws; none of them is empty."""
+        return [(member, n) for member, n in enumerate(share_out(self.votes_, n_samples)) if n]
 
     def _weights(self, n_samples: int) -> Floats | None:
         """Weights (K,) of the shares side by side, None if they are equal."""
-        trusts = {False: self.trust_, True: 1 - self.trust_}
-        each = [self.networks_.weights(n) * trusts[blind] for blind, n in self._shares(n_samples)]
+        shares = self._shares(n_samples)
+        total = sum(self.votes_[member] for member, _ in shares)
+        is_linear = range(1, len(self.votes_) - 1)
+        each = [
+            (np.full(n, 1 / n) if member in is_linear else self.networks_.weights(n)) * self.votes_[member] / total
+            for member, n in shares
+        ]
         weights = np.concatenate(each)
         return None if np.ptp(weights) == 0 else weights
 
@@ -250,15 +275,19 @@ class VAEAC(VAEACOptions):
         return approach
 
 
-def _n_blind(trust: float, n_samples: int) -> int:
-    """How many of K samples are drawn without a look at what is known: 1 - trust of them, at least one if it has any.
+def share_out(votes: Floats, n_samples: int) -> list[int]:
+    """How many of K samples each member draws: by its votes, at least one if it has any and there are enough.
 
-    >>> _n_blind(0.9, 16), _n_blind(1.0, 16), _n_blind(0.0, 16), _n_blind(0.5, 1)
-    (2, 0, 16, 0)
+    >>> share_out(np.array([0.9, 0.1]), 16), share_out(np.array([1.0, 0.0]), 16), share_out(np.array([0.5, 0.5]), 1)
+    ([14, 2], [16, 0], [1, 0])
     """
-    if trust in (0.0, 1.0):
-        return 0 if trust else n_samples
-    return int(np.clip(round((1 - trust) * n_samples), min(1, n_samples - 1), n_samples - 1))
+    order = np.argsort(-votes, kind="stable")[: max(1, n_samples)]
+    asked = np.zeros(len(votes))
+    asked[order] = votes[order]
+    asked /= asked.sum()
+    counts = np.where(asked > 0, np.maximum(np.rint(asked * n_samples), 1), 0).astype(int)
+    counts[order[0]] += n_samples - counts.sum()
+    return [int(n) for n in counts]
 
 
 def _accepts_gaps(predict: Callable[[Rows], Outputs], X: Rows) -> bool:

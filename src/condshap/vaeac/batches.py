@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from condshap.types import Rows
+from condshap.vaeac.advice import Adviser
 from condshap.vaeac.encoding import Layout, Scale
 from condshap.vaeac.likelihoods import Targets
 from condshap.vaeac.objective import Batch
@@ -40,6 +41,7 @@ class EncodedRows:
     missing : (N, M) float32, 1 for gaps
     is_complete : there is no gap
     columns : (D1,) position of the feature behind each column
+    advise : linear expectations of hidden columns, where networks take them
     """
 
     layout: Layout
@@ -48,6 +50,7 @@ class EncodedRows:
     missing: Tensor
     is_complete: bool
     columns: Tensor
+    advise: Adviser | None = None
 
     @classmethod
     def of(cls, layout: Layout, scales: Sequence[Scale], X: Rows, device: torch.device) -> EncodedRows:
@@ -105,12 +108,13 @@ class EncodedRows:
             hidden = masks + pretended
         elif not self.is_complete:
             masks = hidden = torch.maximum(masks, missing)
-        visible = x * self.spread(1 - torch.maximum(hidden, flags))
-        masked_parts = [visible, masks, flags] if has_flags else [visible, masks]
+        seen = 1 - torch.maximum(hidden, flags)
+        masked_parts = [x * self.spread(seen), masks, *([flags] if has_flags else [])]
         counted = hidden * (1 - missing)
+        advice = [] if self.advise is None else [self.advise(x, scale_of, seen)]
         return Batch(
-            full_input=torch.cat([x, missing, hidden], dim=-1),
-            masked_input=torch.cat(masked_parts, dim=-1),
+            full_input=torch.cat([x, missing, hidden, *advice], dim=-1),
+            masked_input=torch.cat([*masked_parts, *advice], dim=-1),
             targets=Targets(x[..., : self.layout.n_continuous], codes, counted),
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from condshap.exceptions import OptionError
 from condshap.types import Floats, Rows
+from condshap.vaeac.advice import LinearModel
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
@@ -31,6 +32,7 @@ class Columns:
     floors : by scale name, (Mc,) least standard deviations of Gaussian heads
     support : (2, Mc) least and largest values that may be drawn, -inf and inf where there is no end
     whole : (Mc,) columns that hold whole numbers only
+    linear : what a linear model knows of the encoded columns, where networks are told
     """
 
     layout: Layout
@@ -38,6 +40,7 @@ class Columns:
     floors: dict[str, Floats]
     support: Floats
     whole: Bools
+    linear: LinearModel | None = None
 
     @classmethod
     def learn(cls, X: Rows, n_levels: npt.ArrayLike, config: VAEACConfig, support: Floats | None) -> Columns:
@@ -48,7 +51,7 @@ class Columns:
         seen = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)]) if numbers.size else np.zeros((2, 0))
         declared = np.full(seen.shape, np.nan) if support is None else _check_support(support, X, layout)
         declared = np.where(whole, np.stack([np.ceil(declared[0]), np.floor(declared[1])]), declared)
-        names = sorted(set(config.scales or ()))
+        names = sorted({*(config.scales or ()), *(config.linear_scales if numbers.size else ())} or {"standard"})
         poles = find_poles(numbers, declared, whole) if "support" in names else None
         scales = {name: learn_scale(name, numbers, cut=config.respect_support, poles=poles) for name in names}
         floors = {
@@ -57,7 +60,17 @@ class Columns:
         }
         if poles is not None:
             floors["support"] = np.maximum(floors["support"], _whole_floors(scales["support"], numbers, whole))
-        return cls(layout, scales, floors, _ends(declared, seen, whole), whole)
+        columns = cls(layout, scales, floors, _ends(declared, seen, whole), whole)
+        return replace(columns, linear=columns._learn_linear(X)) if config.advice else columns
+
+    def _learn_linear(self, X: Rows) -> LinearModel:
+        rows = self.encode(X, torch.device("cpu"))
+        shares = None if self.linear is None else self.linear.shares
+        return LinearModel.learn(rows.inputs.numpy(), rows.missing.numpy() > 0, self.layout.column_features, shares)
+
+    def relearned(self, X: Rows) -> Columns:
+        """Return the same columns with the linear model of other rows (n, M), shrunk as before."""
+        return replace(self, linear=self._learn_linear(X))
 
     def truncation(self) -> Floats:
         """Ends (2, Mc) between which heads draw: half a step further out for whole numbers, which are rounded."""

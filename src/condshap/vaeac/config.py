@@ -12,6 +12,7 @@ SCALES = ("standard", "normal_scores", "support")
 MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
+_WARMUP = 0.3  # of all epochs
 SCHEDULES = ("constant", "cosine", "plateau")
 
 
@@ -34,6 +35,9 @@ class VAEACConfig:
     validate_every, n_importance : epochs between two validations; V, draws of the IWAE
     patience : epochs without a better smoothed IWAE before training ends, or None
     ema : decay of the moving average of the weights per step, or None
+    advice : tell the encoders what a linear model expects of the hidden columns, see `advice`
+    linear_members : a linear model on each of two scales may vote beside the networks, see `votes`
+    kl_warmup : epochs over which the weight of the KL divergence grows from 0 to 1, so that latents are found first
     zero_init : output layer starts at zero with biases at the marginals, so that a network starts at independence
     masking : "uniform", "by_size" or "coalitions" (those given to `fit`, otherwise uniform)
     size_probabilities : for "by_size", probabilities of 0, ..., M masked features (None: equal)
@@ -63,6 +67,9 @@ class VAEACConfig:
     n_importance: int = 10
     patience: int | None = 40
     ema: float | None = 0.99
+    advice: bool = True
+    kl_warmup: int | None = None
+    linear_members: bool = True
     zero_init: bool | None = None
     masking: str = "coalitions"
     size_probabilities: tuple[float, ...] | None = None
@@ -90,10 +97,15 @@ class VAEACConfig:
         settings: dict[str, Any] = {
             "width": 32, "latent": 8, "scales": ("standard",), "n_restarts": 15, "restart_epochs": 5,
             "batch_size": 64, "learning_rate": 1e-3, "max_validation": None, "validate_every": 1, "n_importance": 40,
-            "patience": None, "ema": None, "zero_init": False, "mask_floor": 0.0, "missing_flags": False,
+            "patience": None, "ema": None, "advice": False, "kl_warmup": 0, "linear_members": False, "zero_init": False, "mask_floor": 0.0, "missing_flags": False,
             "respect_support": False, "scale_floor": 1e-4, "draws": "plain",
         }  # fmt: skip
         return cls(**{**settings, **overrides})
+
+    @property
+    def linear_scales(self) -> tuple[str, ...]:
+        """Scales of the linear members."""
+        return ("standard", "normal_scores") if self.linear_members else ()
 
     @property
     def n_members(self) -> int | None:
@@ -122,12 +134,14 @@ class VAEACConfig:
             ("standard",) * 5 if not has_continuous else ("standard", "standard" if is_many else "normal_scores") * 3
         )
         batch = self.batch_size or (64 if n_rows < 500 else 128)
+        epochs = self.epochs or self._rule_for_epochs(n_rows, is_many=is_many)
         return replace(
             self,
             width=self.width or (64 if is_many else 32),
             latent=self.latent or (16 if is_many else 8),
             scales=self.scales or members,
-            epochs=self.epochs or self._rule_for_epochs(n_rows, is_many=is_many),
+            epochs=epochs,
+            kl_warmup=round(_WARMUP * epochs) if self.kl_warmup is None else self.kl_warmup,
             batch_size=batch,
             learning_rate=self.learning_rate or 1e-3 * batch / 64,
             zero_init=not is_many if self.zero_init is None else self.zero_init,

@@ -177,12 +177,18 @@ def draw_gaussian(mean: Tensor, raw: Tensor, noise: Tensor, floors: Tensor, limi
     scale = torch.maximum(softplus(raw), floors)
     if limits is None:
         return scale.mul_(noise).add_(mean)
-    drawn = torch.addcmul(mean, scale, noise)
-    torch.minimum(torch.maximum(drawn, limits[0], out=raw), limits[1], out=raw)
+    return keep_between(torch.addcmul(mean, scale, noise), mean, scale, noise, limits)
+
+
+def keep_between(drawn: Tensor, mean: Tensor, scale: Tensor, noise: Tensor, limits: Tensor | None) -> Tensor:
+    """Replace draws mean + scale noise outside of `limits` by draws of the truncated normal, in place; all (Mc, K, P)."""
+    if limits is None:
+        return drawn
+    inner = torch.minimum(torch.maximum(drawn, limits[0]), limits[1])
     if drawn.device.type != "cpu":  # an accelerator computes all rather than wait for how many there are
         inside = redraw_inside(noise, (limits[0] - mean) / scale, (limits[1] - mean) / scale)
-        return torch.where(raw == drawn, drawn, inside.mul_(scale).add_(mean))
-    outside = torch.from_numpy(np.flatnonzero(raw.numpy() != drawn.numpy()))
+        return torch.where(inner == drawn, drawn, inside.mul_(scale).add_(mean))
+    outside = torch.from_numpy(np.flatnonzero(inner.numpy() != drawn.numpy()))
     if len(outside):
         feature = torch.div(outside, drawn[0].numel(), rounding_mode="floor")
         low, high = limits.view(2, -1).index_select(1, feature)

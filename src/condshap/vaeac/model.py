@@ -13,13 +13,16 @@ import torch
 from condshap.exceptions import NotFittedError, OptionError, SchemaError
 from condshap.numerics.affine import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
-from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.vaeac.advice import Adviser
+from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.drawing import Heads, make_margins
 from condshap.vaeac.encoding import check_rows
 from condshap.vaeac.expecting import expect
+from condshap.vaeac.linear import LinearMember
 from condshap.vaeac.networks import Parameters
 from condshap.vaeac.sampling import Ensemble, log_likelihood, member_shares, sample
 from condshap.vaeac.state import Fitted, network_shape, restore, store
@@ -53,6 +56,7 @@ class Networks:
         self.config = config or VAEACConfig()
         self.device = device
         self._ensembles: dict[Any, Any] = {}
+        self._adviser: Adviser | None = None
 
     @classmethod
     def paper(cls, *, device: str = "cpu", **overrides: Any) -> Networks:
@@ -129,7 +133,7 @@ class Networks:
         device, members = self._device(), tuple(config.scales or ())
         has_flags = config.missing_flags and bool(np.isnan(X).any())
         return Trainer(
-            rows=columns.encode(X, device),
+            rows=self._encode(columns, X),
             shape=network_shape(columns.layout, config, has_flags=has_flags),
             config=config,
             masks=masks.scheme(config, columns.layout),
@@ -195,7 +199,7 @@ class Networks:
         if n_samples < 1:
             raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._fitted().columns.encode(X, self._device())
+            rows = self._encode(self._fitted().columns, X)
             ensemble = self._ensemble(members)
             drawn = sample(
                 ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, blind=blind
@@ -219,11 +223,56 @@ class Networks:
         if n_samples < 1:
             raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._fitted().columns.encode(X, self._device())
+            rows = self._encode(self._fitted().columns, X)
             return expect(
                 self._ensemble(), rows, function, X, masks, n_samples,
                 keys=keys, seed=seed, fill_missing=fill_missing, blind=blind,
             )  # fmt: skip
+
+    @property
+    def linear_names(self) -> tuple[str, ...]:
+        """Scales of the linear members that could vote."""
+        columns = self._fitted().columns
+        return tuple(name for name in self._fitted().config.linear_scales if name in columns.scales) if columns.linear else ()
+
+    def sample_linear(
+        self,
+        i: int,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys | None = None,
+        seed: int = 0,
+        fill_missing: bool = False,
+        as_tensor: bool = False,
+    ) -> Any:
+        """Draw with the i-th linear member; arguments and result as in `sample`."""
+        X, masks, keys = self._check_query(X, masks, keys)
+        fitted, device, name = self._fitted(), self._device(), self.linear_names[i]
+        columns, config = fitted.columns, fitted.config
+        with single_threaded_torch():
+            rows = self._encode(columns, X)
+            assert rows.advise is not None
+            member = LinearMember(
+                rows.advise,
+                list(columns.scales).index(name),
+                make_margins(columns, name, truncate=config.respect_support, device=device),
+                Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
+                config.draws,
+            )
+            drawn = member.sample(rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+            return drawn if as_tensor else drawn.cpu().numpy()
+
+    def without(self, X: Rows, held: Indices) -> Networks:
+        """The same with linear members that have not seen the training rows X (N, M) at positions `held`."""
+        fitted = self._fitted()
+        other = Networks(self.config, device=self.device)
+        other.fitted_ = fitted
+        if fitted.columns.linear is not None:
+            left = np.delete(X, held, axis=0)
+            other.fitted_ = replace(fitted, columns=fitted.columns.relearned(left))
+        return other
 
     def weights(self, n_samples: int) -> Floats:
         """Weights (K,) of draws under which every member counts alike, when K is no multiple of their number."""
@@ -250,7 +299,7 @@ class Networks:
         """Importance-weighted estimate (IWAE) of log p(x_unknown | x_known) in units of the rows, shape (C, R)."""
         X, masks, keys = self._check_query(X, masks, keys)
         columns = self._fitted().columns
-        rows, slopes = columns.encode(X, self._device()), columns.log_slopes(X)
+        rows, slopes = self._encode(columns, X), columns.log_slopes(X)
         with single_threaded_torch():
             return log_likelihood(self._ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
 
@@ -271,7 +320,7 @@ class Networks:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out tensors that can be made again."""
-        return {**vars(self), "_ensembles": {}}
+        return {**vars(self), "_ensembles": {}, "_adviser": None}
 
     def _fitted(self) -> Fitted:
         if not hasattr(self, "fitted_"):
@@ -290,6 +339,16 @@ class Networks:
         if self.device == "auto":
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
+
+    def _encode(self, columns: Columns, X: Rows) -> EncodedRows:
+        """Rows as the networks read them; tables of advice are made once."""
+        device = self._device()
+        rows = columns.encode(X, device)
+        if columns.linear is None:
+            return rows
+        if self._adviser is None or self._adviser.model is not columns.linear or self._adviser.device != device:
+            self._adviser = Adviser(columns.linear, columns.layout.n_continuous, device)
+        return replace(rows, advise=self._adviser)
 
     def _ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
         """Members as tensors, which are made once: copying them to a device costs more than a few draws."""

@@ -51,6 +51,7 @@ def lower_bound(
     latent_floor: float,
     sigma_mu: float,
     sigma_sigma: float,
+    kl_weight: Tensor | float = 1.0,
 ) -> Bound:
     """Estimate the VLB (eq. 6 of the paper) with one reparameterised latent per row.
 
@@ -58,13 +59,15 @@ def lower_bound(
     ----------
     noise : (E, B, d) standard normals
     floors : (E, 1, Mc) least standard deviations of the Gaussian heads
+    kl_weight : of the KL divergence in the bound that is maximised, one for all models or (E, 1)
     """
     q, p, skips = encode(tensors, batch.full_input, batch.masked_input, latent_floor)
     z = torch.addcmul(q.mean, q.scale, noise)
     fit = log_likelihood(layout, decode(tensors, z.unsqueeze(1), skips), batch.targets, floors).squeeze(1)
     kl = kl_divergence(q, p)
-    vlb = fit - kl.sum(-1)
-    return Bound(vlb + latent_prior(p, sigma_mu, sigma_sigma), vlb, kl)
+    divergence = kl.sum(-1)
+    regularised = fit - kl_weight * divergence + latent_prior(p, sigma_mu, sigma_sigma)
+    return Bound(regularised, fit - divergence, kl)
 
 
 def importance_bound(

@@ -50,6 +50,9 @@ class VAEACOptions(BaseEstimator):  # type: ignore[misc]
         n_importance: int = 10,
         patience: int | None = 40,
         ema: float | None = 0.99,
+        advice: bool = True,
+        kl_warmup: int | None = None,
+        linear_members: bool = True,
         zero_init: bool | None = None,
         masking: str = "coalitions",
         size_probabilities: Sequence[float] | None = None,
@@ -81,6 +84,9 @@ class VAEACOptions(BaseEstimator):  # type: ignore[misc]
         self.n_importance = n_importance
         self.patience = patience
         self.ema = ema
+        self.advice = advice
+        self.kl_warmup = kl_warmup
+        self.linear_members = linear_members
         self.zero_init = zero_init
         self.masking = masking
         self.size_probabilities = size_probabilities

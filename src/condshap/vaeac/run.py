@@ -45,6 +45,7 @@ class Run:
         self.pretended = pretended_rates(trainer.rows.missing, relative) if relative else None
         self.damping = torch.ones_like(self.parameters.flat) if schedule.kind == "plateau" else None
         self.knobs = torch.zeros(3, device=members.device)
+        self.kl_weight = torch.ones(len(members), 1, device=members.device)
         self._captured: CapturedStep | None = None
 
     @property
@@ -72,6 +73,7 @@ class Run:
     def epoch(self, number: int) -> None:
         """Go once through the training rows of every model; epochs count from 1."""
         rate = self.schedule.rate_of(number)
+        self.kl_weight.fill_(kl_weight(number, self.trainer.config.kl_warmup or 0))
         total = torch.zeros(len(self.members), device=self.members.device)
         n_steps = 0
         for bulk, noise in self._bulks():
@@ -135,6 +137,7 @@ class Run:
         bound = lower_bound(
             self.parameters.tensors, self.trainer.rows.layout, batch, noise, self.floors,
             latent_floor=config.latent_floor, sigma_mu=config.sigma_mu, sigma_sigma=config.sigma_sigma,
+            kl_weight=self.kl_weight,
         )  # fmt: skip
         self.parameters.gradient.zero_()
         (-bound.regularised.mean(1).sum()).backward()  # type: ignore[no-untyped-call]
@@ -194,6 +197,15 @@ class Run:
             factors = self.schedule.factors.to(self.damping.device)
             for window in self.parameters.windows(self.damping).values():
                 window.copy_(factors.view(-1, *(1,) * (window.dim() - 1)).expand_as(window))
+
+
+def kl_weight(epoch: int, warmup: int) -> float:
+    """Weight of the KL divergence in an epoch, counted from 1: it grows evenly to 1 over the first `warmup` epochs.
+
+    >>> [kl_weight(epoch, 4) for epoch in (1, 3, 5, 6)]
+    [0.0, 0.5, 1.0, 1.0]
+    """
+    return min(1.0, (epoch - 1) / warmup) if warmup else 1.0
 
 
 def shuffle(n_models: int, n_rows: int, generator: torch.Generator) -> Tensor:

@@ -117,7 +117,7 @@ def sample(
     step = step_size(max(shares))
     work = Workspace(ensemble, rows, pairs.size, step)
     given = torch.from_numpy(X.copy()).to(ensemble.device)
-    out = _empty((pairs.n, K, X.shape[1]), ensemble.device)
+    out = empty_draws((pairs.n, K, X.shape[1]), ensemble.device)
     with torch.inference_mode():
         for pair, row, known, net in pairs.tiles():
             work.condition(row, torch.zeros_like(known) if blind else known)
@@ -132,7 +132,7 @@ def sample(
                     values = work.draw(e, pool[:, points], net)
                     values = torch.where(keep.T.unsqueeze(1), original, values, out=values)
                     ordered = values if work.restore is None else values.index_select(0, work.restore)
-                    _store(ordered[..., : pair.stop - pair.start], out[pair, points])
+                    store_draws(ordered[..., : pair.stop - pair.start], out[pair, points])
                 start += share
     return out.view(len(masks), len(rows), K, -1)
 
@@ -180,9 +180,10 @@ class Workspace:
         if not has_flags:
             masks = torch.maximum(masks, gaps)
         x = rows.inputs.index_select(1, row).index_select(0, ensemble.scale_of)  # (E, P, D1)
-        visible = x * rows.spread(known * (1 - gaps))
+        seen = known * (1 - gaps)
         extra = torch.cat([masks, flags], dim=1) if has_flags else masks
-        inputs = torch.cat([visible, extra.expand(len(x), -1, -1)], dim=2)
+        advice = [] if rows.advise is None else [rows.advise(x, ensemble.scale_of, seen.expand(len(x), -1, -1))]
+        inputs = torch.cat([x * rows.spread(seen), extra.expand(len(x), -1, -1), *advice], dim=2)
         latent, skips = encode_masked(self.tensors, inputs.mT, ensemble.latent_floor)
         self.mean, self.scale = (part.unsqueeze(2) for part in latent)  # (E, d, 1, P)
         first = self.tensors["decoder_in.bias"].mT
@@ -299,14 +300,14 @@ def noise_pool(n_samples: int, n_dims: int, seed: int, draws: str, device: torch
     return torch.from_numpy(np.ascontiguousarray(pool.transpose(2, 1, 0), dtype=np.float32)).to(device)
 
 
-def _empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
+def empty_draws(shape: tuple[int, ...], device: torch.device) -> Tensor:
     """Float64 tensor for results; NumPy asks the system for huge pages, which makes filling it much cheaper."""
     if device.type == "cpu":
         return torch.from_numpy(np.empty(shape))
     return torch.empty(shape, dtype=torch.float64, device=device)
 
 
-def _store(values: Tensor, out: Tensor) -> None:
+def store_draws(values: Tensor, out: Tensor) -> None:
     """Write values (M, K, P) into (P, K, M); NumPy transposes matrices twice as fast as torch."""
     if values.device.type != "cpu":
         out.copy_(values.permute(2, 1, 0))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import StorageError
+from condshap.vaeac.advice import LinearModel
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
@@ -18,7 +19,7 @@ from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale, Su
 from condshap.vaeac.networks import NetworkShape
 from condshap.vaeac.validation import History
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 _SCALE_CLASSES: dict[str, type[Scale]] = {
     "standard": StandardScale,
     "normal_scores": ScoreScale,
@@ -50,7 +51,9 @@ def network_shape(layout: Layout, config: VAEACConfig, *, has_flags: bool) -> Ne
     assert config.width is not None
     assert config.latent is not None
     M = layout.n_features
-    return NetworkShape(layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags)
+    return NetworkShape(
+        layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags, config.advice
+    )
 
 
 def store(
@@ -64,10 +67,12 @@ def store(
         arrays[f"floors/{name}"] = columns.floors[name]
     arrays |= {f"history/{f.name}": getattr(fitted.history, f.name) for f in fields(fitted.history)}
     arrays |= {"support": columns.support, "whole": columns.whole}
+    if columns.linear is not None:
+        arrays |= {f"linear/{f.name}": getattr(columns.linear, f.name) for f in fields(columns.linear)}
     if training is not None:
         arrays |= {**store_parts("training", training[0]), **store_parts("masks", training[1])}
     about = {
-        "version": STATE_VERSION, "n_levels": columns.layout.n_levels, "members": fitted.members,
+        "version": STATE_VERSION, "n_levels": columns.layout.n_levels, "members": fitted.members, "scales": list(columns.scales),
         "has_flags": fitted.shape.has_flags, "asked": asdict(asked), "config": asdict(fitted.config),
     }  # fmt: skip
     return arrays, json.dumps(about)
@@ -101,14 +106,17 @@ def _rebuild(arrays: Mapping[str, npt.NDArray[Any]], facts: dict[str, Any]) -> F
     config, layout, members = _config(facts["config"]), Layout.of(facts["n_levels"]), tuple(facts["members"])
     shape = network_shape(layout, config, has_flags=facts["has_flags"])
     scales: dict[str, Scale] = {}
-    for name in sorted(set(config.scales or ())):
+    for name in facts["scales"]:
         kind = _SCALE_CLASSES[name]
         scales[name] = kind(**{f.name: arrays[f"scales/{name}/{f.name}"] for f in fields(kind)})
     weights = {}
     for name, (dims, _) in shape.parameters().items():
         weights[name] = np.asarray(arrays[f"weights/{name}"], dtype=np.float32).reshape(len(members), *dims)
     floors = {name: arrays[f"floors/{name}"] for name in scales}
-    columns = Columns(layout, scales, floors, arrays["support"], arrays["whole"])
+    linear = None
+    if config.advice:
+        linear = LinearModel(**{f.name: arrays[f"linear/{f.name}"] for f in fields(LinearModel)})
+    columns = Columns(layout, scales, floors, arrays["support"], arrays["whole"], linear)
     history = History(**{f.name: arrays[f"history/{f.name}"] for f in fields(History)})
     return Fitted(config, columns, shape, members, weights, history)
 

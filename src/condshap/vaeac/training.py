@@ -138,7 +138,7 @@ class Trainer:
             run.epoch(epoch)
             due = epoch % self.config.validate_every == 0 or keeper.stop is not None
             iwae = self._validate(run, keeper, validation, epoch) if due else float("nan")
-            done = due and keeper.is_done(self.config.patience, since=first)
+            done = due and keeper.is_done(self.config.patience, since=max(first, self.config.kl_warmup or 0))
             if epoch == last or done:
                 point = self._checkpoint(run, keeper, epoch, before)
                 iwae = iwae if due else self._validate(run, keeper, validation, epoch)  # what is left needs a verdict

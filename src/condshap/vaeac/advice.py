@@ -1,0 +1,196 @@
+"""Known columns -> what a linear model expects of the hidden ones, as further inputs of the encoders.
+
+A network that has to find linear dependence by itself needs many rows for it, and where columns nearly repeat each other it
+may never get there. So it is told: for every set of known features the conditional means of all hidden input columns,
+
+.. math::
+
+    E[x_u \\mid x_k] = \\mu_u + \\Sigma_{uk} \\Sigma_{kk}^{-1} (x_k - \\mu_k),
+
+by the covariance of the encoded columns, one-hot ones included (theirs are linear probabilities), shrunk towards its
+diagonal. It comes as a deviation from the column means, and is zero for known columns. A missing value counts as hidden.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from condshap.seeding import generator
+from condshap.types import Floats, Indices, Masks
+
+_SHARES = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
+_RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly dependent
+_FOLDS, _MASKS, _ROWS = 5, 16, 2000
+_SOLVED = 2**21  # numbers in the matrices that are solved at once
+_GATHERED = 2**22  # numbers in the tables that are looked up at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearModel:
+    """What a linear model knows of encoded columns, on each of S scales.
+
+    Attributes
+    ----------
+    means, covariances : (S, D) and (S, D, D)
+    features : (D,) the feature behind each column
+    shares : (S,) of the diagonal in the covariances
+    """
+
+    means: Floats
+    covariances: Floats
+    features: Indices
+    shares: Floats
+
+    @classmethod
+    def learn(cls, inputs: Floats, missing: Masks, features: Indices, shares: Floats | None = None) -> LinearModel:
+        """Learn from encoded rows (S, N, D), zero where `missing` (N, M) says so.
+
+        The share of the diagonal is the one that predicts held-out rows best, over random sets of known features.
+        """
+        hidden, scales = missing[:, features], inputs.astype(np.float64)
+        if shares is None:
+            shares = np.array([_best_share(x, hidden, features) for x in scales])
+        moments = [_moments(x, hidden) for x in scales]
+        covariances = [_shrunk(covariance, share) for (_, covariance), share in zip(moments, shares, strict=True)]
+        return cls(np.stack([mean for mean, _ in moments]), np.stack(covariances), features, shares)
+
+    def tables(self, known: Masks) -> Floats:
+        """Coefficients (n, S, D, D) of sets of known features (n, M): deviations (D,) -> deviations expected, hidden only."""
+        columns = known[:, self.features]
+        found = [coefficients(covariance, columns) for covariance in self.covariances]
+        return np.stack(found, axis=1)
+
+    def factors(self, known: Masks, tables: Floats, n_numbers: int) -> Floats:
+        """Lower factors (n, S, Mc, Mc) of the hidden numbers' covariance given what is known; zero for known ones."""
+        hidden = ~known[:, self.features][:, :n_numbers]
+        both = (hidden[:, :, None] & hidden[:, None, :])[:, None]
+        left = self.covariances[:, :n_numbers, :n_numbers] - tables[:, :, :n_numbers] @ self.covariances[:, :, :n_numbers]
+        left = np.where(both, (left + left.swapaxes(2, 3)) / 2, 0.0)
+        floor = _RIDGE * np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2)[:, :n_numbers], 1e-12)
+        left[..., range(n_numbers), range(n_numbers)] += np.where(hidden[:, None], floor * 1e-3, 1.0)
+        return np.asarray(np.linalg.cholesky(left) * both)
+
+
+def coefficients(covariance: Floats, known: Masks) -> Floats:
+    """Coefficients (n, D, D) of hidden columns on known ones (n, D), by one covariance (D, D); zero elsewhere."""
+    D = len(covariance)
+    both = known[:, :, None] & known[:, None, :]
+    matrix = np.where(both, covariance, np.eye(D))
+    solved = np.linalg.solve(matrix, np.where(known[:, :, None] & ~known[:, None, :], covariance, 0.0))
+    return np.ascontiguousarray(solved.transpose(0, 2, 1))
+
+
+def _moments(x: Floats, hidden: Masks) -> tuple[Floats, Floats]:
+    """Mean (D,) and covariance (D, D) of columns (N, D) from the rows where both are present."""
+    there = (~hidden).astype(np.float64)
+    n = np.maximum(there.sum(axis=0), 1.0)
+    mean = (x * there).sum(axis=0) / n
+    centred = (x - mean) * there
+    covariance = centred.T @ centred / np.maximum(there.T @ there, 1.0)
+    if hidden.any():  # pairs of columns have rows of their own then, and the matrix may be indefinite
+        values, vectors = np.linalg.eigh(covariance)
+        covariance = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return mean, covariance
+
+
+def _shrunk(covariance: Floats, share: float) -> Floats:
+    variances = np.diagonal(covariance)
+    ridge = _RIDGE * max(float(variances.mean()), 1e-12)
+    return (1 - share) * covariance + np.diag(share * variances + ridge)
+
+
+def _best_share(x: Floats, hidden: Masks, features: Indices) -> float:
+    """Share of the diagonal with the least squared error of held-out hidden columns, in units of their variances."""
+    rng = generator(0, "advice")
+    chosen = rng.permutation(len(x))[:_ROWS]
+    x, hidden = x[chosen], hidden[chosen]
+    M = int(features.max()) + 1
+    sets = np.array([rng.permutation(M) < rng.integers(1, M) for _ in range(_MASKS)]) if M > 1 else np.ones((1, 1), bool)
+    losses = np.zeros(len(_SHARES))
+    n_folds = min(_FOLDS, len(x))
+    for fold in range(n_folds):
+        out = np.arange(len(x)) % n_folds == fold
+        mean, covariance = _moments(x[~out], hidden[~out])
+        scale = 1 / np.sqrt(np.maximum(np.diagonal(covariance), 1e-12))
+        deviations = np.where(hidden[out], 0.0, x[out] - mean)
+        for i, share in enumerate(_SHARES):
+            table = coefficients(_shrunk(covariance, share), sets[:, features])
+            errors = (np.einsum("sij,nj->sni", table, deviations) - deviations) * scale
+            counted = ~sets[:, None, features] & ~hidden[out]
+            losses[i] += float((errors**2).sum(where=counted))
+    return _SHARES[int(np.argmin(losses))]
+
+
+class Adviser:
+    """A linear model on a device, with a table of the sets of known features that were asked for."""
+
+    def __init__(self, model: LinearModel, n_numbers: int, device: torch.device) -> None:
+        self.model, self.device = model, device
+        self.means64 = torch.from_numpy(model.means).to(device)  # (S, D)
+        self.means = self.means64.float()
+        self.features = torch.from_numpy(model.features).to(device)
+        n_scales, D = model.means.shape
+        self.n_numbers = n_numbers
+        self._places: dict[bytes, int] = {}
+        self._tables = torch.empty((0, n_scales, D, D), dtype=torch.float64, device=device)
+        self._factors = torch.empty((0, n_scales, n_numbers, n_numbers), dtype=torch.float64, device=device)
+
+    def __call__(self, x: Tensor, scale_of: Tensor, visible: Tensor) -> Tensor:
+        """Expected deviations (..., E, B, D) of hidden columns, zero for visible ones.
+
+        Parameters
+        ----------
+        x : (..., E, B, D) encoded rows
+        scale_of : (E,) scale of each model
+        visible : (..., E, B, M), 1 where a feature is known and there
+        """
+        shape = x.shape
+        known = visible.reshape(-1, visible.shape[-1])
+        seen = visible.index_select(-1, self.features)
+        deviations = ((x - self.means[scale_of].unsqueeze(-2)) * seen).reshape(-1, shape[-1])
+        scales = scale_of.view(-1, 1).expand(shape[-3], shape[-2]).expand(shape[:-1]).reshape(-1)
+        places = self._find(known) * self.means.shape[0] + scales
+        return self._apply(places, deviations).view(shape)
+
+    def conditional(self, visible: Tensor, scale: int) -> tuple[Tensor, Tensor]:
+        """Coefficients (n, D, D) and factors (n, Mc, Mc), float64, for visible features (n, M) on one scale."""
+        places = self._find(visible)
+        return self._tables[:, scale].index_select(0, places), self._factors[:, scale].index_select(0, places)
+
+    def _apply(self, places: Tensor, deviations: Tensor) -> Tensor:
+        """Product of each row (n, D) with its own table; a sum per row, so that no row's bits depend on the others."""
+        tables, D = self._tables.flatten(0, 1), deviations.shape[1]
+        at_once = max(1, _GATHERED // D**2)
+        out = torch.empty_like(deviations)
+        for start in range(0, len(out), at_once):
+            some = slice(start, start + at_once)
+            product = tables.index_select(0, places[some]).mul_(deviations[some].unsqueeze(1))
+            out[some] = product.sum(2)
+        return out
+
+    def _find(self, known: Tensor) -> Tensor:
+        """Places (n,) of the tables of sets of known features (n, M), which are made where there are none."""
+        packed = np.packbits(known.to(torch.bool).cpu().numpy(), axis=1)
+        sets, which = np.unique(packed, axis=0, return_inverse=True)
+        keys = [row.tobytes() for row in sets]
+        new = [i for i, key in enumerate(keys) if key not in self._places]
+        if new:
+            self._add(np.unpackbits(sets[new], axis=1, count=known.shape[1]).astype(bool), [keys[i] for i in new])
+        places = np.array([self._places[key] for key in keys])
+        return torch.from_numpy(places[which.ravel()]).to(self.device)
+
+    def _add(self, known: npt.NDArray[np.bool_], keys: list[bytes]) -> None:
+        n_scales, D = self.model.means.shape
+        at_once = max(1, _SOLVED // (n_scales * D**2))
+        parts = [self.model.tables(known[i : i + at_once]) for i in range(0, len(known), at_once)]
+        tables = np.concatenate(parts)
+        factors = self.model.factors(known, tables, self.n_numbers)
+        first = len(self._tables)
+        self._tables = torch.cat([self._tables, torch.from_numpy(tables).to(self.device)])
+        self._factors = torch.cat([self._factors, torch.from_numpy(factors).to(self.device)])
+        self._places |= {key: first + i for i, key in enumerate(keys)}

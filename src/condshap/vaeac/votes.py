@@ -1,0 +1,186 @@
+"""Trained members, held-out rows -> votes: how much the networks, the linear members and blind draws count.
+
+Each of them is a distribution of the hidden features given the known ones, and so is every mixture of them. The best mixture
+is found as in stacking: held-out rows x are compared, through functions phi of a whole row, with what each member expects
+of phi given x_S. With w the votes,
+
+.. math::
+
+    \\min_w \\sum_{x, S} \\| \\phi(x) - \\sum_i w_i E_i[\\phi(X) \\mid x_S] \\|^2, \\quad w \\ge 0, \\; \\sum_i w_i = 1.
+
+phi holds the columns themselves and random waves cos(a'x + b), so that means count, and so do shapes and what hidden
+features have to do with each other. No model is asked. Members are judged on rows that they have not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from condshap.seeding import generator, hash_words, row_keys, stage_word
+from condshap.types import Floats, Indices, Masks, Rows
+from condshap.vaeac.columns import Columns
+from condshap.vaeac.model import Networks
+
+_COALITIONS, _ROWS, _SAMPLES = 32, 160, 8
+_WAVES = 48
+_FAR = 3.0  # standard deviations beyond which a number counts as there
+_LEAST_VOTE = 0.04
+
+
+def learn_votes(networks: Networks, X: Rows, masks: Masks, probabilities: Floats, *, seed: int) -> Floats:
+    """Votes of the networks together, of each linear member, and of blind draws, which come last; they sum to 1.
+
+    Parameters
+    ----------
+    X : (N, M) training rows
+    masks, probabilities : (C, M), True = known, and (C,) how often each coalition is asked for
+
+    Notes
+    -----
+    Squares of expectations are products of two estimates from different random numbers, so that few samples do not bias
+    them. The networks' products with phi(x) are those of the member that has not seen x.
+    """
+    n_linear = len(networks.linear_names)
+    if len(masks) == 0 or networks.held_out_.size == 0:
+        return np.array([1.0, *np.zeros(n_linear + 1)])
+    rng, judge = generator(seed, "votes"), _Judge(networks, X, seed)
+    gram, products = np.zeros((n_linear + 2, n_linear + 2)), np.zeros(n_linear + 2)
+    for e, held in enumerate(networks.held_out_):
+        chosen = rng.choice(len(masks), size=min(_COALITIONS, len(masks)), p=probabilities, replace=False)
+        g, p = judge.compare(e, held, masks[chosen])
+        gram, products = gram + g, products + p
+    return simplex_least_squares(gram, products)
+
+
+class _Judge:
+    """Expectations of phi at some training rows and coalitions."""
+
+    def __init__(self, networks: Networks, X: Rows, seed: int) -> None:
+        self.networks, self.X, self.seed, self.keys = networks, X, seed, row_keys(X)
+        self.phi = Features(networks.fitted_.columns, X, seed)
+
+    def compare(self, e: int, held: Indices, known: Masks) -> tuple[Floats, Floats]:
+        """Products of expectations with each other and with phi(x).
+
+        Phi of a row with its hidden features at their means is subtracted from all: votes that sum to 1 do not feel it.
+        """
+        rows = held[:_ROWS]
+        plain = self.phi(np.where(known[:, None], self.X[rows], np.nan))  # (C, R, F)
+        first, second = (self._expectations(rows, held, known, stage) - plain for stage in ("first", "second"))
+        unseen = (first + second) / 2
+        unseen[0] = self._networks(rows, known, [e], "own") - plain
+        gram = _products(first, second)
+        return (gram + gram.T) / 2, _products(unseen, (self.phi(self.X[rows]) - plain)[None])[:, 0]
+
+    def _expectations(self, rows: Indices, held: Indices, known: Masks, stage: str) -> Floats:
+        """Expected phi of every member, (2 + L, C, R, F)."""
+        everyone, without = range(len(self.networks.held_out_)), self.networks.without(self.X, held)
+        linear = [self._linear(without, i, rows, known, stage) for i in range(len(self.networks.linear_names))]
+        blind = self._networks(rows, known, everyone, f"{stage} blind", blind=True)
+        return np.stack([self._networks(rows, known, everyone, stage), *linear, blind])
+
+    def _networks(self, rows: Indices, known: Masks, members: Sequence[int], stage: str, *, blind: bool = False) -> Floats:
+        K = max(_SAMPLES, len(members))
+        weights = self.networks.weights(K) if len(members) > 1 else np.full(K, 1 / K)
+        drawn = self.networks.sample(
+            self.X[rows], known, K, members=members, keys=self._keys(rows, stage), seed=self.seed, fill_missing=True, blind=blind
+        )
+        return self.phi.expect(drawn, weights, self.X[rows])
+
+    def _linear(self, draws: Networks, i: int, rows: Indices, known: Masks, stage: str) -> Floats:
+        drawn = draws.sample_linear(
+            i, self.X[rows], known, _SAMPLES, keys=self._keys(rows, stage), seed=self.seed, fill_missing=True
+        )
+        return self.phi.expect(drawn, np.full(_SAMPLES, 1 / _SAMPLES), self.X[rows])
+
+    def _keys(self, rows: Indices, stage: str) -> Floats:
+        return hash_words(stage_word(f"votes {stage}"), self.keys[rows])
+
+
+class Features:
+    """Functions phi of rows: columns in units of their spread, and random waves of all of them together."""
+
+    def __init__(self, columns: Columns, X: Rows, seed: int) -> None:
+        self.n_levels = np.array(columns.layout.n_levels)
+        self.centre, self.spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+        self.spread[self.spread == 0] = 1.0
+        self.shares = [_shares(X[:, j], n) for j, n in enumerate(self.n_levels)]
+        rng, width = generator(seed, "waves"), int(np.where(self.n_levels == 0, 1, self.n_levels).sum())
+        length = np.sqrt(X.shape[1]) * np.repeat([0.5, 1.0, 2.0], -(-_WAVES // 3))[:_WAVES]
+        self.slopes = (rng.standard_normal((width, _WAVES)) / length).astype(np.float32)
+        self.phases = rng.uniform(0, 2 * np.pi, _WAVES).astype(np.float32)
+        self.weight = np.float32(np.sqrt(X.shape[1] / _WAVES))  # all waves together weigh as much as all columns
+
+    def __call__(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """Phi (..., F) of rows (..., M), in single precision for speed; a gap counts as an average."""
+        n_scores = len(self.slopes)
+        out = np.zeros((*rows.shape[:-1], n_scores + _WAVES), dtype=np.float32)
+        start = 0
+        for j, n in enumerate(self.n_levels):
+            own, column = out[..., start : start + max(n, 1)], rows[..., j]
+            if n == 0:
+                own[..., 0] = np.clip((column - self.centre[j]) / self.spread[j], -_FAR, _FAR)
+            else:
+                own[...] = ((column[..., None] == np.arange(n)) - self.shares[j][0]) / self.shares[j][1]
+            own[np.isnan(column)] = 0.0
+            start += max(n, 1)
+        scores, waves = out[..., :n_scores], out[..., n_scores:]
+        np.matmul(scores, self.slopes, out=waves)
+        waves += self.phases
+        np.cos(waves, out=waves)
+        waves *= self.weight
+        return out
+
+    def expect(self, drawn: Rows, weights: Floats, rows: Rows) -> Floats:
+        """Mean phi (C, R, F) over draws (C, R, K, M) with weights (K,); where a row has a gap, its draws count as gaps."""
+        gaps = np.isnan(rows)
+        if gaps.any():
+            drawn = np.where(gaps[None, :, None, :], np.nan, drawn)
+        return np.asarray(np.stack([np.einsum("rkf,k->rf", self(part), weights.astype(np.float32)) for part in drawn]))
+
+
+def _products(left: Floats, right: Floats) -> Floats:
+    """Scalar products (i, j) of arrays (i, ...) and (j, ...)."""
+    return np.asarray(left.reshape(len(left), -1).astype(np.float64) @ right.reshape(len(right), -1).astype(np.float64).T)
+
+
+def _shares(column: Floats, n_levels: int) -> tuple[Floats, float]:
+    """Frequencies of levels (L,), and the root of the indicators' total variance."""
+    if n_levels == 0:
+        return np.zeros(0), 1.0
+    counts = np.bincount(column[~np.isnan(column)].astype(np.intp), minlength=n_levels)
+    shares = counts / counts.sum()
+    return shares, float(np.sqrt(max(1.0 - (shares**2).sum(), 1e-12)))
+
+
+def simplex_least_squares(gram: Floats, products: Floats) -> Floats:
+    """Weights w >= 0 with sum 1 that minimise w'Gw - 2w'p; small ones are dropped.
+
+    All subsets are tried, which is quick for the few members that there are.
+    """
+    n = len(products)
+    gram = gram + np.eye(n) * 1e-9 * max(float(np.trace(gram)), 1e-300)
+    best, least = np.eye(n)[0], np.inf
+    for size in range(1, n + 1):
+        for some in combinations(range(n), size):
+            w = np.zeros(n)
+            w[list(some)] = _on_plane(gram[np.ix_(some, some)], products[list(some)])
+            if (w < _LEAST_VOTE * (w != 0)).any():
+                continue
+            loss = float(w @ gram @ w - 2 * w @ products)
+            best, least = (w, loss) if loss < least else (best, least)
+    return best
+
+
+def _on_plane(gram: Floats, products: Floats) -> Floats:
+    """Minimise w'Gw - 2w'p subject to sum w = 1."""
+    n = len(products)
+    system = np.block([[gram, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    try:
+        return np.linalg.solve(system, np.append(products, 1.0))[:n]
+    except np.linalg.LinAlgError:
+        return np.full(n, -1.0)
