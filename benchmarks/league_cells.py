@@ -129,7 +129,7 @@ def run_cell(cell: Cell, folder: Path | None = None, device: str = "cpu") -> dic
         "warnings": list(explainer.warnings_),
         "device": device,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "sanity": rounded(sanity, 4),
+        "sanity": rounded(sanity),
         "per_row": rounded(per_row.tolist()),
     }
     return line

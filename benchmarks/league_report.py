@@ -64,7 +64,7 @@ def page(lines: Sequence[Line], half: str) -> str:
     names = sorted({line["approach"] for line in mine if line["approach"].startswith("vaeac")})
     parts = [f"## Half {half}", "MSEv over the best approach's.", table(ratio_lines(mine))]
     parts += [summary(mine, name) for name in names]
-    parts += ["Seconds of fit and explain.", table(second_lines(mine))]
+    parts += ["CPU seconds of fit and explain.", table(second_lines(mine))]
     checked = sanity_lines(mine)
     parts += ["Draws beside training rows, forest.", table(checked)] if checked else []
     near = pair_lines(mine)
@@ -111,43 +111,52 @@ def summary(lines: Sequence[Line], default: str) -> str:
 
 
 def second_lines(lines: Sequence[Line]) -> list[dict[str, str]]:
-    """Seconds of every approach by table, mean over models and seeds."""
+    """CPU seconds of every approach by table, mean over models and seeds."""
     names = approaches_of(lines)
     made = []
     for name in sorted({line["table"] for line in lines}):
         mine = [line for line in lines if line["table"] == name]
-        seconds = {a: [line["seconds"]["all"] for line in mine if line["approach"] == a] for a in names}
+        seconds = {a: [line["seconds"]["cpu"] for line in mine if line["approach"] == a] for a in names}
         made.append({"table": name, **{a: f"{np.mean(found):.1f}" if found else "" for a, found in seconds.items()}})
     return made
 
 
 def sanity_lines(lines: Sequence[Line]) -> list[dict[str, str]]:
-    """Means of numbers and values given every level, for approaches that draw."""
+    """Means of numbers and values given every level of a column, for approaches that draw."""
     made = []
     for line in lines:
-        found = line["sanity"]
-        if found and found["values"]:
-            distance, same_side = value_distances(found)
-            reference = [o for o in lines if same_contest(line, o) and o["approach"] == "ctree" and o["sanity"]]
-            ctree = value_distances(reference[0]["sanity"])[0] if reference else np.nan
-            within = np.mean([abs(entry[3]) <= 2 for entry in found["means"]]) if found["means"] else np.nan
-            entry = {"table": line["table"], "approach": line["approach"], "means within 2 se": f"{within:.2f}"}
-            entry |= {"|v - rows' mean|": f"{distance:.4g}", "over ctree's": f"{distance / ctree:.2f}"}
-            made.append({**entry, "same side of the base": f"{same_side:.2f}"})
-    return sorted(made, key=lambda line: (line["table"], line["approach"]))
+        trees = [other for other in lines if same_contest(line, other) and other["approach"] == "ctree"]
+        for column in dict.fromkeys(entry[0] for entry in (line["sanity"] or {}).get("values", ())):
+            distance, in_errors, same_side = value_distances(line["sanity"], column)
+            reference = value_distances(trees[0]["sanity"], column)[0] if trees and trees[0]["sanity"] else np.nan
+            within = [abs(entry[3]) <= 2 for entry in line["sanity"]["means"] if entry[0] == column]
+            entry = {"table": line["table"], "given": column, "approach": line["approach"]}
+            entry |= {"means within 2 se": f"{sum(within)} of {len(within)}", "distance of v": f"{distance:.3g}"}
+            entry |= {"in se": f"{in_errors:.2f}"}
+            over = f"{distance / reference:.2f}" if reference else "inf"
+            made.append({**entry, "over ctree's": over, "same side of the base": f"{same_side:.2f}"})
+    return sorted(made, key=lambda line: tuple(line.values())[:3])
 
 
 def same_contest(line: Line, other: Line) -> bool:
     return all(line[part] == other[part] for part in ("table", "model", "seed", "model_mark"))
 
 
-def value_distances(found: dict[str, Any]) -> tuple[float, float]:
-    """Mean |v - mean prediction of the rows| over levels, and the share on the rows' side of the base if that is clear."""
-    v, rows, errors = (np.array([entry[i] for entry in found["values"]]) for i in (2, 3, 4))
+def value_distances(found: dict[str, Any], column: str) -> tuple[float, float, float]:
+    """Distances of v from the mean prediction of the rows with a level.
+
+    Returns
+    -------
+    Their mean over levels, the same in standard errors of the rows' mean, and the share of values on the rows' side of the
+    base, where that is more than two standard errors away.
+    """
+    v, rows, errors = (np.array([entry[i] for entry in found["values"] if entry[0] == column]) for i in (2, 3, 4))
     base = np.array(found["base"])
     clear = np.abs(rows - base) > 2 * errors
     same = np.sign(v - base) == np.sign(rows - base)
-    return float(np.abs(v - rows).mean()), float(same[clear].mean()) if clear.any() else np.nan
+    in_errors = np.abs(v - rows)[errors > 0] / errors[errors > 0]
+    side = float(same[clear].mean()) if clear.any() else np.nan
+    return float(np.abs(v - rows).mean()), float(in_errors.mean()) if len(in_errors) else np.nan, side
 
 
 def pair_lines(lines: Sequence[Line]) -> list[dict[str, str]]:

@@ -31,7 +31,7 @@ def need_package(name):
 
 def make_line(approach, per_row, table="mpg", seed=0, sanity=None):
     key = {"table": table, "model": "forest", "approach": approach, "seed": seed}
-    found = {"msev": float(np.mean(per_row)), "per_row": list(per_row), "model_mark": 1.0, "seconds": {"all": 2.0}}
+    found = {"msev": float(np.mean(per_row)), "per_row": list(per_row), "model_mark": 1.0, "seconds": {"cpu": 2.0}}
     return key | found | {"sanity": sanity}
 
 
@@ -98,8 +98,9 @@ def test_other_versions_of_the_default_are_no_rivals_of_it():
 
 def test_a_value_on_the_wrong_side_of_the_base_is_counted_where_rows_are_sure():
     values = [["c", "a", [3.0], [1.0], [0.1]], ["c", "b", [3.0], [4.0], [0.1]], ["c", "d", [1.9], [2.1], [0.1]]]
-    distance, same_side = value_distances({"values": values, "base": [2.0]})
+    distance, in_errors, same_side = value_distances({"values": values, "base": [2.0]}, "c")
     assert distance == pytest.approx((2.0 + 1.0 + 0.2) / 3)
+    assert in_errors == pytest.approx((20.0 + 10.0 + 2.0) / 3)
     assert same_side == 0.5
 
 
@@ -110,7 +111,7 @@ def test_the_page_has_every_half_and_says_what_the_default_loses():
     text = page(lines, "tuning")
     assert "| mpg | mixed | forest | 0 | 1.200 | 1.000 | ctree | 1.200 (1.200 to 1.200) |" in text
     assert "0% of 1 contests at most 1.05" in text
-    assert "| mpg | vaeac | 0.50 | 2 |" in text
+    assert "| mpg | c | vaeac | 1 of 2 | 2 | 20.00 | nan | 0.00 |" in text
     assert page(lines, "unseen").endswith("No results.\n")
 
 
