@@ -101,11 +101,11 @@ def find_truth(design: Normal, forest: Any, X: pd.DataFrame, plan: CoalitionPlan
     predictor = Predictor.of(forest, schema, rows, fast_trees=True)
     law = NormalModel(np.zeros(design.M), np.ones(design.M), design.correlations())
     counts = truth_samples(plan)
-    means = np.empty((N_REPLICATES, len(plan.masks), len(rows)))
-    for c, mask in enumerate(plan.masks):
+    means = np.zeros((N_REPLICATES, len(plan.masks), len(rows)))
+    for c in np.arange(len(plan.masks))[plan.interior]:
         for i in range(N_REPLICATES):
             draws = draw_conditional(
-                law, rows, mask[None], int(counts[c]), keys=row_keys(rows), seed=1000 + i, stage="league truth"
+                law, rows, plan.masks[[c]], int(counts[c]), keys=row_keys(rows), seed=1000 + i, stage="league truth"
             )
             f = predictor.sampled(draws.reshape(-1, design.M))[:, 0]
             means[i, c] = f.reshape(len(rows), -1).mean(axis=1)
