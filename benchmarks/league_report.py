@@ -163,7 +163,10 @@ def pair_lines(lines: Sequence[Line]) -> list[dict[str, str]]:
     """Correlations of the nearest pair of each table by what was given, among rows and among draws."""
     made = []
     for line in lines:
-        for first, second, given, rows, draws in (line["sanity"] or {}).get("pairs", ()):
+        nearest: dict[str, list[Any]] = {}
+        for pair in (line["sanity"] or {}).get("pairs", ()):
+            nearest[pair[2]] = max(nearest.get(pair[2], pair), pair, key=lambda found: abs(found[3]))
+        for first, second, given, rows, draws in nearest.values():
             entry = {"table": line["table"], "pair": f"{first}, {second}", "given": given}
             made.append({**entry, "approach": line["approach"], "rows": f"{rows:.3f}", "draws": f"{draws:.3f}"})
     return sorted(made, key=lambda line: tuple(line.values())[:4])
