@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -36,6 +35,8 @@ def store_table(X: Table) -> StoredTable:
         return _store_numpy(X)
     if isinstance(X, pd.DataFrame):
         return _store_pandas(X)
+    import narwhals as nw
+
     if str(nw.from_native(X, eager_only=True).implementation) == "polars":
         return _store_polars(X)
     return _store_pyarrow(X)

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 
@@ -50,6 +49,8 @@ def to_pandas(X: Table) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         _check_names([str(name) for name in X.columns])
         return X
+    import narwhals as nw  # not needed for pandas and NumPy
+
     _check_names([str(name) for name in getattr(X, "column_names", [])])  # of PyArrow, which allows duplicates
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=False)
@@ -195,6 +196,8 @@ class TableFormat:
         if isinstance(X, pd.DataFrame):
             columns = (_pandas_format(X.iloc[:, j], name, levels[j]) for j, name in enumerate(X.columns))
             return cls("pandas", tuple(columns), X.columns)
+        import narwhals as nw
+
         backend = str(nw.from_native(X, eager_only=True).implementation)
         if backend not in {"polars", "pyarrow"}:
             raise SchemaError(
@@ -428,6 +431,8 @@ def take_rows(X: Table, rows: Indices) -> Table:
         return X[rows]
     if isinstance(X, pd.DataFrame):
         return X.iloc[rows]
+    import narwhals as nw
+
     return nw.from_native(X, eager_only=True)[rows.tolist()].to_native()
 
 
