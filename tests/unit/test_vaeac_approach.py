@@ -156,7 +156,8 @@ def test_training_rows_with_gaps_do_not_need_a_model_that_accepts_them():
 @pytest.mark.parametrize(("trust", "n_blind"), [(1.0, 0), (0.75, 8), (0.0, 32)])
 def test_what_is_not_trusted_is_drawn_blind_with_its_share_of_the_weight(trust, n_blind):
     approach = fitted(TREES.fit(X, Y), X)
-    approach.trust_ = trust
+    approach.votes_ = np.array([trust, *np.zeros(len(approach.companions_)), 1 - trust])
+    assert approach.trust_ == trust
     rows, keys = X.to_numpy()[:4], row_keys(X.to_numpy()[:4])
     found = approach.sample(rows, MASKS, 32, keys=keys, seed=1)
     seen = [

@@ -81,7 +81,7 @@ class VAEAC(VAEACOptions):
         ema: float | None = 0.99,
         advice: bool = True,
         kl_warmup: int | None = None,
-        linear_members: bool = True,
+        companions: bool = True,
         zero_init: bool | None = None,
         masking: str = "coalitions",
         size_probabilities: Sequence[float] | None = None,
@@ -107,7 +107,7 @@ class VAEAC(VAEACOptions):
             schedule=schedule, validation_share=validation_share, max_validation=max_validation,
             validate_every=validate_every,
             n_importance=n_importance, patience=patience, ema=ema, advice=advice, kl_warmup=kl_warmup,
-            linear_members=linear_members, zero_init=zero_init, masking=masking,
+            companions=companions, zero_init=zero_init, masking=masking,
             size_probabilities=size_probabilities, mask_floor=mask_floor, missing_flags=missing_flags,
             artificial_missing=artificial_missing, respect_support=respect_support, sigma_mu=sigma_mu,
             sigma_sigma=sigma_sigma, latent_floor=latent_floor, scale_floor=scale_floor, draws=draws, refit=refit,
@@ -143,10 +143,11 @@ class VAEAC(VAEACOptions):
         predict: Callable[[Rows], Outputs] | None = None,
     ) -> VAEAC:
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
+        from condshap.vaeac.companions import Companions
         from condshap.vaeac.model import Networks
         from condshap.vaeac.progress import training_bar
         from condshap.vaeac.questions import as_support
-        from condshap.vaeac.votes import learn_votes
+        from condshap.vaeac.votes import learn_votes, only_networks
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
         networks = Networks(self.config, device=self.device)
@@ -164,9 +165,10 @@ class VAEAC(VAEACOptions):
                 seed=seed,
                 progress=report,
             )
-        self.votes_ = np.array([1.0, *np.zeros(len(self.networks_.linear_names) + 1)])
+        self.companions_ = Companions.learn(self.networks_, X, seed=seed)
+        self.votes_ = only_networks(self.companions_)
         if self.shrink:
-            self.votes_ = learn_votes(self.networks_, X, *plan.mask_distribution(), seed=seed)
+            self.votes_ = learn_votes(self.networks_, self.companions_, X, *plan.mask_distribution(), seed=seed)
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self
 
@@ -189,7 +191,7 @@ class VAEAC(VAEACOptions):
 
         shares = self._shares(n_samples)
         drawn = [self._draw(member, X, masks, n, keys, seed, as_tensor=True) for member, n in shares]
-        rows = (drawn[0] if len(drawn) == 1 else torch.cat(drawn, dim=2)).to(device)
+        rows = torch.cat([part.to(device) for part in drawn], dim=2)
         weights = self._weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
         return DeviceDraws(rows, every, self._error_factor)
@@ -198,9 +200,7 @@ class VAEAC(VAEACOptions):
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
         """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
-        expected = [
-            self._expect(member, X, masks, n, function, keys, seed) for member, n in self._shares(n_samples)
-        ]
+        expected = [self._expect(member, X, masks, n, function, keys, seed) for member, n in self._shares(n_samples)]
         values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
         weights = self._weights(n_samples)
         every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
@@ -210,9 +210,14 @@ class VAEAC(VAEACOptions):
         self, member: int, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
     ) -> Any:
         """One share of the draws, (C, R, n, M): member 0 is the networks, the last one is blind, linear ones between."""
-        asked: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": self.fills_missing_, "as_tensor": as_tensor}
+        asked: dict[str, Any] = {
+            "keys": keys,
+            "seed": seed,
+            "fill_missing": self.fills_missing_,
+            "as_tensor": as_tensor,
+        }
         if 0 < member < len(self.votes_) - 1:
-            return self.networks_.sample_linear(member - 1, X, masks, n, **asked)
+            return self.companions_.sample(member - 1, X, masks, n, **asked)
         return self.networks_.sample(X, masks, n, blind=member > 0, **asked)
 
     def _expect(
@@ -223,9 +228,7 @@ class VAEAC(VAEACOptions):
             drawn = self._draw(member, X, masks, n, keys, seed)
             return np.asarray(function(drawn))
         fill = self.fills_missing_
-        return self.networks_.expect(
-            function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=member > 0
-        )
+        return self.networks_.expect(function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=member > 0)
 
     def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
         """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
@@ -259,18 +262,24 @@ class VAEAC(VAEACOptions):
         """Store the networks, and whatever else was learned."""
         arrays, about = self.networks_.to_state()
         networks = State(arrays, {"about": about}).named("networks")
-        others = {name: value for name, value in vars(self).items() if name.endswith("_") and name != "networks_"}
+        apart = ("networks_", "companions_")
+        others = {name: value for name, value in vars(self).items() if name.endswith("_") and name not in apart}
+        if self.companions_.neighbours is not None:
+            others["lenders"] = self.companions_.neighbours.rows
         learned = store_values(others, f"approach '{self.name}'").named("learned")
         return stored_options(self).joined(networks).joined(learned)
 
     @classmethod
     def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Self:  # noqa: ARG003
         """Inverse of `to_state`."""
+        from condshap.vaeac.companions import Companions
         from condshap.vaeac.model import Networks
 
         approach, stored = cls(**restored_options(state)), state.part("networks")
         approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)
-        for name, value in restore_values(state.part("learned")).items():
+        learned = restore_values(state.part("learned"))
+        approach.companions_ = Companions.of(approach.networks_, learned.pop("lenders", None))
+        for name, value in learned.items():
             setattr(approach, name, value)
         return approach
 

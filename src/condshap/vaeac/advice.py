@@ -1,11 +1,11 @@
-"""Known columns -> what a linear model expects of the hidden ones, as further inputs of the encoders.
+r"""Known columns -> what a linear model expects of the hidden ones, as further inputs of the encoders.
 
 A network that has to find linear dependence by itself needs many rows for it, and where columns nearly repeat each other it
 may never get there. So it is told: for every set of known features the conditional means of all hidden input columns,
 
 .. math::
 
-    E[x_u \\mid x_k] = \\mu_u + \\Sigma_{uk} \\Sigma_{kk}^{-1} (x_k - \\mu_k),
+    E[x_u \mid x_k] = \mu_u + \Sigma_{uk} \Sigma_{kk}^{-1} (x_k - \mu_k),
 
 by the covariance of the encoded columns, one-hot ones included (theirs are linear probabilities), shrunk towards its
 diagonal. It comes as a deviation from the column means, and is zero for known columns. A missing value counts as hidden.
@@ -14,6 +14,7 @@ diagonal. It comes as a deviation from the column means, and is zero for known c
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ from condshap.types import Floats, Indices, Masks
 _SHARES = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
 _RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly dependent
 _FOLDS, _MASKS, _ROWS = 5, 16, 2000
+_SETS = 128
+_MOST_LEVELS, _MOST_COLUMNS = 40, 512
 _SOLVED = 2**21  # numbers in the matrices that are solved at once
 _GATHERED = 2**22  # numbers in the tables that are looked up at once
 
@@ -36,44 +39,79 @@ class LinearModel:
 
     Attributes
     ----------
-    means, covariances : (S, D) and (S, D, D)
-    features : (D,) the feature behind each column
+    means, covariances : (S, D) and (S, D, D), for D of the encoded columns
+    columns, features : (D,) positions of these columns, and the feature behind each
     shares : (S,) of the diagonal in the covariances
     """
 
     means: Floats
     covariances: Floats
+    columns: Indices
     features: Indices
     shares: Floats
 
     @classmethod
-    def learn(cls, inputs: Floats, missing: Masks, features: Indices, shares: Floats | None = None) -> LinearModel:
-        """Learn from encoded rows (S, N, D), zero where `missing` (N, M) says so.
+    def learn(
+        cls, inputs: npt.NDArray[Any], missing: Masks, features: Indices, shares: Floats | None = None
+    ) -> LinearModel:
+        """Learn from encoded rows (S, N, D1), zero where `missing` (N, M) says so; `features` (D1,) are behind columns.
 
         The share of the diagonal is the one that predicts held-out rows best, over random sets of known features.
         """
-        hidden, scales = missing[:, features], inputs.astype(np.float64)
+        columns = few_columns(features)
+        features = features[columns]
+        hidden, scales = missing[:, features], inputs[..., columns].astype(np.float64)
         if shares is None:
             shares = np.array([_best_share(x, hidden, features) for x in scales])
         moments = [_moments(x, hidden) for x in scales]
         covariances = [_shrunk(covariance, share) for (_, covariance), share in zip(moments, shares, strict=True)]
-        return cls(np.stack([mean for mean, _ in moments]), np.stack(covariances), features, shares)
+        return cls(np.stack([mean for mean, _ in moments]), np.stack(covariances), columns, features, shares)
 
     def tables(self, known: Masks) -> Floats:
-        """Coefficients (n, S, D, D) of sets of known features (n, M): deviations (D,) -> deviations expected, hidden only."""
+        """Coefficients (n, S, D, D) of sets of known features (n, M), of hidden columns on known ones."""
         columns = known[:, self.features]
         found = [coefficients(covariance, columns) for covariance in self.covariances]
         return np.stack(found, axis=1)
+
+    def shared_information(self, n_numbers: int) -> float:
+        """What hidden numbers tell about each other that known features do not, in nats a hidden number.
+
+        The mean of -log det(R) / 2 over sets of known features, R the correlations of the hidden ones given those; the
+        largest over scales. It is what latents have to carry. All sets count alike; from eight features on some are drawn.
+        """
+        M = int(self.features.max()) + 1
+        known = generator(0, "shared information").random((_SETS, M)) < 0.5
+        if 2**M <= _SETS:
+            known = (np.arange(2**M)[:, None] >> np.arange(M)) % 2 == 1
+        factors = self.factors(known, self.tables(known), n_numbers)  # (n, S, Mc, Mc)
+        hidden = ~known[:, :n_numbers]
+        spreads = np.sqrt((factors**2).sum(axis=3))
+        own = np.diagonal(factors, axis1=2, axis2=3)
+        shared = np.log(np.where(hidden[:, None], spreads / np.where(own > 0, own, 1.0), 1.0)).sum(axis=(0, 2))
+        return float(shared.max() / max(hidden.sum(), 1))
 
     def factors(self, known: Masks, tables: Floats, n_numbers: int) -> Floats:
         """Lower factors (n, S, Mc, Mc) of the hidden numbers' covariance given what is known; zero for known ones."""
         hidden = ~known[:, self.features][:, :n_numbers]
         both = (hidden[:, :, None] & hidden[:, None, :])[:, None]
-        left = self.covariances[:, :n_numbers, :n_numbers] - tables[:, :, :n_numbers] @ self.covariances[:, :, :n_numbers]
+        left = (
+            self.covariances[:, :n_numbers, :n_numbers] - tables[:, :, :n_numbers] @ self.covariances[:, :, :n_numbers]
+        )
         left = np.where(both, (left + left.swapaxes(2, 3)) / 2, 0.0)
         floor = _RIDGE * np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2)[:, :n_numbers], 1e-12)
         left[..., range(n_numbers), range(n_numbers)] += np.where(hidden[:, None], floor * 1e-3, 1.0)
         return np.asarray(np.linalg.cholesky(left) * both)
+
+
+def few_columns(features: Indices) -> Indices:
+    """Columns (D,) of features that have few enough of them for matrices of all columns, those with the fewest first.
+
+    A feature with thousands of levels would make a matrix of millions; it goes without advice.
+    """
+    counts = np.bincount(features)
+    order = np.argsort(counts, kind="stable")
+    kept = order[(counts[order] <= _MOST_LEVELS) & (np.cumsum(counts[order]) <= _MOST_COLUMNS)]
+    return np.flatnonzero(np.isin(features, kept))
 
 
 def coefficients(covariance: Floats, known: Masks) -> Floats:
@@ -110,7 +148,9 @@ def _best_share(x: Floats, hidden: Masks, features: Indices) -> float:
     chosen = rng.permutation(len(x))[:_ROWS]
     x, hidden = x[chosen], hidden[chosen]
     M = int(features.max()) + 1
-    sets = np.array([rng.permutation(M) < rng.integers(1, M) for _ in range(_MASKS)]) if M > 1 else np.ones((1, 1), bool)
+    sets = (
+        np.array([rng.permutation(M) < rng.integers(1, M) for _ in range(_MASKS)]) if M > 1 else np.ones((1, 1), bool)
+    )
     losses = np.zeros(len(_SHARES))
     n_folds = min(_FOLDS, len(x))
     for fold in range(n_folds):
@@ -134,6 +174,7 @@ class Adviser:
         self.means64 = torch.from_numpy(model.means).to(device)  # (S, D)
         self.means = self.means64.float()
         self.features = torch.from_numpy(model.features).to(device)
+        self.columns = torch.from_numpy(model.columns).to(device)
         n_scales, D = model.means.shape
         self.n_numbers = n_numbers
         self._places: dict[bytes, int] = {}
@@ -141,14 +182,15 @@ class Adviser:
         self._factors = torch.empty((0, n_scales, n_numbers, n_numbers), dtype=torch.float64, device=device)
 
     def __call__(self, x: Tensor, scale_of: Tensor, visible: Tensor) -> Tensor:
-        """Expected deviations (..., E, B, D) of hidden columns, zero for visible ones.
+        """Expected deviations (..., E, B, D) of the model's columns where hidden, zero where visible.
 
         Parameters
         ----------
-        x : (..., E, B, D) encoded rows
+        x : (..., E, B, D1) encoded rows
         scale_of : (E,) scale of each model
         visible : (..., E, B, M), 1 where a feature is known and there
         """
+        x = x.index_select(-1, self.columns) if x.shape[-1] > len(self.columns) else x
         shape = x.shape
         known = visible.reshape(-1, visible.shape[-1])
         seen = visible.index_select(-1, self.features)
@@ -175,16 +217,15 @@ class Adviser:
 
     def _find(self, known: Tensor) -> Tensor:
         """Places (n,) of the tables of sets of known features (n, M), which are made where there are none."""
-        packed = np.packbits(known.to(torch.bool).cpu().numpy(), axis=1)
-        sets, which = np.unique(packed, axis=0, return_inverse=True)
+        sets, which = _distinct(known.to(torch.bool).cpu().numpy())
         keys = [row.tobytes() for row in sets]
         new = [i for i, key in enumerate(keys) if key not in self._places]
         if new:
-            self._add(np.unpackbits(sets[new], axis=1, count=known.shape[1]).astype(bool), [keys[i] for i in new])
+            self._add(sets[new], [keys[i] for i in new])
         places = np.array([self._places[key] for key in keys])
-        return torch.from_numpy(places[which.ravel()]).to(self.device)
+        return torch.from_numpy(places[which]).to(self.device)
 
-    def _add(self, known: npt.NDArray[np.bool_], keys: list[bytes]) -> None:
+    def _add(self, known: Masks, keys: list[bytes]) -> None:
         n_scales, D = self.model.means.shape
         at_once = max(1, _SOLVED // (n_scales * D**2))
         parts = [self.model.tables(known[i : i + at_once]) for i in range(0, len(known), at_once)]
@@ -194,3 +235,13 @@ class Adviser:
         self._tables = torch.cat([self._tables, torch.from_numpy(tables).to(self.device)])
         self._factors = torch.cat([self._factors, torch.from_numpy(factors).to(self.device)])
         self._places |= {key: first + i for i, key in enumerate(keys)}
+
+
+def _distinct(known: Masks) -> tuple[Masks, Indices]:
+    """Distinct rows of masks (n, M), and which of them each row is; by numbers where they hold all bits."""
+    if known.shape[1] > 62:
+        sets, which = np.unique(known, axis=0, return_inverse=True)
+        return sets, which.ravel()
+    numbers = known @ (1 << np.arange(known.shape[1], dtype=np.int64))
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    return known[first], which

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from math import log
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from condshap.exceptions import OptionError
-from condshap.types import Floats, Rows
-from condshap.vaeac.advice import LinearModel
+from condshap.types import Floats, Indices, Rows
+from condshap.vaeac.advice import LinearModel, few_columns
+from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
@@ -32,6 +32,7 @@ class Columns:
     floors : by scale name, (Mc,) least standard deviations of Gaussian heads
     support : (2, Mc) least and largest values that may be drawn, -inf and inf where there is no end
     whole : (Mc,) columns that hold whole numbers only
+    atoms : columns that take few values, which are levels here
     linear : what a linear model knows of the encoded columns, where networks are told
     """
 
@@ -40,16 +41,17 @@ class Columns:
     floors: dict[str, Floats]
     support: Floats
     whole: Bools
+    atoms: Atoms
     linear: LinearModel | None = None
 
     @classmethod
-    def learn(cls, X: Rows, n_levels: npt.ArrayLike, config: VAEACConfig, support: Floats | None) -> Columns:
+    def learn(cls, X: Rows, atoms: Atoms, config: VAEACConfig, support: Floats | None) -> Columns:
         """Learn from checked rows (N, M); `support` (2, M) is the training range by default, and where it is NaN."""
-        layout = Layout.of(n_levels)
+        layout = Layout.of(atoms.inner_levels)
         numbers = _numbers(X, layout)
         whole = np.all(np.isnan(numbers) | (numbers == np.rint(numbers)), axis=0)
         seen = np.stack([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)]) if numbers.size else np.zeros((2, 0))
-        declared = np.full(seen.shape, np.nan) if support is None else _check_support(support, X, layout)
+        declared = np.full(seen.shape, np.nan) if support is None else _numbers(support, layout)
         declared = np.where(whole, np.stack([np.ceil(declared[0]), np.floor(declared[1])]), declared)
         names = sorted({*(config.scales or ()), *(config.linear_scales if numbers.size else ())} or {"standard"})
         poles = find_poles(numbers, declared, whole) if "support" in names else None
@@ -60,13 +62,31 @@ class Columns:
         }
         if poles is not None:
             floors["support"] = np.maximum(floors["support"], _whole_floors(scales["support"], numbers, whole))
-        columns = cls(layout, scales, floors, _ends(declared, seen, whole), whole)
-        return replace(columns, linear=columns._learn_linear(X)) if config.advice else columns
+        columns = cls(layout, scales, floors, _ends(declared, seen, whole), whole, atoms)
+        if not (config.advice or config.companions) or not len(few_columns(layout.column_features)):
+            return columns
+        return replace(columns, linear=columns._learn_linear(X))
 
     def _learn_linear(self, X: Rows) -> LinearModel:
         rows = self.encode(X, torch.device("cpu"))
         shares = None if self.linear is None else self.linear.shares
         return LinearModel.learn(rows.inputs.numpy(), rows.missing.numpy() > 0, self.layout.column_features, shares)
+
+    @property
+    def is_linear(self) -> bool:
+        """There is a linear model of all columns, so that it can draw."""
+        return self.linear is not None and len(self.linear.columns) == self.layout.n_inputs
+
+    def n_advice(self, config: VAEACConfig) -> int:
+        """Number of columns of advice."""
+        return len(self.linear.columns) if self.linear is not None and config.advice else 0
+
+    def shared_information(self) -> float:
+        """What hidden numbers tell about each other, see `LinearModel.shared_information`; 0 without a linear model."""
+        Mc = self.layout.n_continuous
+        if self.linear is None or Mc < 2 or self.linear.columns[:Mc].tolist() != list(range(Mc)):
+            return 0.0
+        return self.linear.shared_information(Mc)
 
     def relearned(self, X: Rows) -> Columns:
         """Return the same columns with the linear model of other rows (n, M), shrunk as before."""
@@ -79,11 +99,11 @@ class Columns:
 
     def check(self, X: Rows) -> Rows:
         """Refuse rows (n, M) that do not fit."""
-        return check_rows(X, self.layout.n_levels, training=False)
+        return check_rows(X, self.atoms.n_levels, training=False)
 
     def encode(self, X: Rows, device: torch.device) -> EncodedRows:
         """Encode rows (n, M) on every scale."""
-        return EncodedRows.of(self.layout, list(self.scales.values()), X, device)
+        return EncodedRows.of(self.layout, list(self.scales.values()), self.atoms.encode(X), device)
 
     def scale_of(self, members: Sequence[str], device: torch.device) -> Tensor:
         """Position of each member's scale, (E,)."""
@@ -103,19 +123,18 @@ def _numbers(X: Rows, layout: Layout) -> Rows:
     return X[:, list(layout.order)[: layout.n_continuous]]
 
 
-def _check_support(support: Floats, X: Rows, layout: Layout) -> Floats:
-    """Ends of the continuous columns (2, Mc), NaN where none is declared, once they hold all training rows (N, M)."""
+def check_support(support: Floats, X: Rows, n_levels: Indices) -> Floats:
+    """Ends (2, M) of the columns, NaN where none is declared, once they hold all training rows (N, M)."""
     bounds = np.asarray(support, dtype=np.float64)
-    if bounds.shape != (2, layout.n_features):
-        raise OptionError(f"support must have shape (2, {layout.n_features}), least values first, got {bounds.shape}.")
-    numbers = np.array(layout.n_levels) == 0
-    outside = numbers & ((bounds[0] > X) | (bounds[1] < X)).any(axis=0)
+    if bounds.shape != (2, X.shape[1]):
+        raise OptionError(f"support must have shape (2, {X.shape[1]}), least values first, got {bounds.shape}.")
+    outside = (n_levels == 0) & ((bounds[0] > X) | (bounds[1] < X)).any(axis=0)
     if outside.any():
         raise OptionError(
             f"support must hold all training rows, least values first, but rows lie outside in columns "
             f"{np.flatnonzero(outside).tolist()[:5]}. Declare a wider support there, -inf or inf for no end."
         )
-    return _numbers(bounds, layout)
+    return bounds
 
 
 def _whole_floors(scale: Scale, X: Rows, whole: Bools) -> Floats:

@@ -12,7 +12,8 @@ SCALES = ("standard", "normal_scores", "support")
 MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
-_WARMUP = 0.3  # of all epochs
+_WARMUP, _MOST_WARMUP, _WARMUP_STEPS = 0.15, 0.3, 180  # shares of all epochs, and steps that a warm-up needs
+_SHARED = 0.065  # nats a hidden number from which on latents are worth a warm-up
 SCHEDULES = ("constant", "cosine", "plateau")
 
 
@@ -36,8 +37,9 @@ class VAEACConfig:
     patience : epochs without a better smoothed IWAE before training ends, or None
     ema : decay of the moving average of the weights per step, or None
     advice : tell the encoders what a linear model expects of the hidden columns, see `advice`
-    linear_members : a linear model on each of two scales may vote beside the networks, see `votes`
-    kl_warmup : epochs over which the weight of the KL divergence grows from 0 to 1, so that latents are found first
+    companions : linear members and neighbours may vote beside the networks of an approach, see `companions` and `votes`
+    kl_warmup : epochs over which the weight of the KL divergence grows from 0 to 1, so that latents are found first; by
+        default 15 to 30 % of all where hidden numbers tell much about each other, else none, see `warmed_up`
     zero_init : output layer starts at zero with biases at the marginals, so that a network starts at independence
     masking : "uniform", "by_size" or "coalitions" (those given to `fit`, otherwise uniform)
     size_probabilities : for "by_size", probabilities of 0, ..., M masked features (None: equal)
@@ -69,7 +71,7 @@ class VAEACConfig:
     ema: float | None = 0.99
     advice: bool = True
     kl_warmup: int | None = None
-    linear_members: bool = True
+    companions: bool = True
     zero_init: bool | None = None
     masking: str = "coalitions"
     size_probabilities: tuple[float, ...] | None = None
@@ -97,7 +99,8 @@ class VAEACConfig:
         settings: dict[str, Any] = {
             "width": 32, "latent": 8, "scales": ("standard",), "n_restarts": 15, "restart_epochs": 5,
             "batch_size": 64, "learning_rate": 1e-3, "max_validation": None, "validate_every": 1, "n_importance": 40,
-            "patience": None, "ema": None, "advice": False, "kl_warmup": 0, "linear_members": False, "zero_init": False, "mask_floor": 0.0, "missing_flags": False,
+            "patience": None, "ema": None, "advice": False, "kl_warmup": 0, "companions": False,
+            "zero_init": False, "mask_floor": 0.0, "missing_flags": False,
             "respect_support": False, "scale_floor": 1e-4, "draws": "plain",
         }  # fmt: skip
         return cls(**{**settings, **overrides})
@@ -105,7 +108,7 @@ class VAEACConfig:
     @property
     def linear_scales(self) -> tuple[str, ...]:
         """Scales of the linear members."""
-        return ("standard", "normal_scores") if self.linear_members else ()
+        return ("standard", "normal_scores") if self.companions else ()
 
     @property
     def n_members(self) -> int | None:
@@ -141,11 +144,23 @@ class VAEACConfig:
             latent=self.latent or (16 if is_many else 8),
             scales=self.scales or members,
             epochs=epochs,
-            kl_warmup=round(_WARMUP * epochs) if self.kl_warmup is None else self.kl_warmup,
             batch_size=batch,
             learning_rate=self.learning_rate or 1e-3 * batch / 64,
             zero_init=not is_many if self.zero_init is None else self.zero_init,
         )
+
+    def warmed_up(self, n_rows: int, shared: float) -> VAEACConfig:
+        """Decide on the warm-up, by what hidden numbers tell about each other, see `LinearModel.shared_information`.
+
+        15 % of the epochs, up to 30 % where these have few steps: latents of duplicates were found in about 180.
+        """
+        if self.kl_warmup is not None:
+            return self
+        assert self.epochs is not None
+        assert self.batch_size is not None
+        enough = _WARMUP_STEPS / max(1.0, n_rows * (1 - self.validation_share) / self.batch_size)
+        epochs = min(max(_WARMUP * self.epochs, enough), _MOST_WARMUP * self.epochs)
+        return replace(self, kl_warmup=round(epochs) if shared >= _SHARED else 0)
 
     def _rule_for_epochs(self, n_rows: int, *, is_many: bool) -> int:
         if self.ema is None:

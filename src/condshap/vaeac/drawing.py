@@ -168,6 +168,11 @@ class Heads:
                 found.copy_((shares <= numbers.unsqueeze(1)).sum(dim=1).clamp_(max=group.n_levels - 1))
 
 
+def make_heads(columns: Columns, *, respect: bool, device: torch.device) -> Heads:
+    """Heads for learned columns; with `respect` draws stay inside the support."""
+    return Heads(columns.layout, columns.support if respect else None, columns.whole, device)
+
+
 def draw_gaussian(mean: Tensor, raw: Tensor, noise: Tensor, floors: Tensor, limits: Tensor | None) -> Tensor:
     """Draw N(mean, max(softplus(raw), floor)^2) at standard normal numbers, truncated to `limits` (2, Mc, 1, 1).
 

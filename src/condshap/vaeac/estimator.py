@@ -213,7 +213,7 @@ class VAEAC(VAEACOptions):
 
         networks, stored = read_network(Path(path), check_device(device))
         schema = schema_from_json(stored)
-        if tuple(_n_levels(schema)) != networks.fitted_.columns.layout.n_levels:
+        if _n_levels(schema) != networks.fitted_.columns.atoms.n_levels.tolist():
             raise StorageError(f"'{path}' must have a schema that fits its networks, but it is damaged. Save it again.")
         loaded = cls(**options_of(networks.config), device=device)
         loaded.networks_, loaded.schema_ = networks, schema

@@ -19,6 +19,7 @@ from torch.nn.functional import softplus
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, sum_terms
 from condshap.seeding import stream_words
 from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.drawing import FromStandard, Heads, Margins, draw_gaussian, phi
 from condshap.vaeac.sampling import (
@@ -44,12 +45,13 @@ def expect(
     *,
     keys: RowKeys,
     seed: int,
+    atoms: Atoms,
     fill_missing: bool,
     blind: bool,
 ) -> Floats:
     """Expect a function given x_known and a latent, for K latents of every coalition and row: (C, R, K, O).
 
-    Parameters are those of `condshap.vaeac.sampling.sample`.
+    Parameters are those of `condshap.vaeac.sampling.sample`; `atoms` are the numbers behind levels.
     """
     K, shape, d = n_samples, ensemble.parameters.shape, ensemble.parameters.shape.latent
     shares = member_shares(ensemble.parameters.n_models, K)
@@ -58,7 +60,7 @@ def expect(
     pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
     step = step_size(max(shares))
     work = Workspace(ensemble, rows, pairs.size, step)
-    terms = _Terms(function, rows, ensemble.device)
+    terms = _Terms(function, rows, atoms, ensemble.device)
     out = np.empty((pairs.n, K, len(function.intercept)))
     with torch.inference_mode():
         for pair, row, known, net in pairs.tiles():
@@ -82,7 +84,7 @@ def expect(
 class _Terms:
     """Terms of a function over the heads of a decoder, in their internal order."""
 
-    def __init__(self, function: AdditiveFunction, rows: EncodedRows, device: torch.device) -> None:
+    def __init__(self, function: AdditiveFunction, rows: EncodedRows, atoms: Atoms, device: torch.device) -> None:
         layout = rows.layout
         order = list(layout.order)
         self.function, self.layout = function, layout
@@ -90,7 +92,7 @@ class _Terms:
         if isinstance(function, AffineFunction):
             self.slopes = torch.from_numpy(function.slopes[order[: layout.n_continuous]]).to(device)  # (Mc, O)
         self.levels = [
-            torch.from_numpy(np.stack([function.levels[j] for j in order[g.first : g.first + g.n]])).to(device)  # type: ignore[misc]
+            torch.from_numpy(np.stack([atoms.terms(function, j) for j in order[g.first : g.first + g.n]])).to(device)
             for g in layout.groups
         ]  # (n, L, O) each
 

@@ -99,9 +99,7 @@ class LinearMember:
         centre, scale = centre.contiguous(), own.T.unsqueeze(1).expand_as(centre).contiguous()
         return keep_between(centre + scale * noise, centre, scale, noise, self.margins.limits)
 
-    def _draw_levels(
-        self, layout: Layout, seen: Tensor, deviations: Tensor, uniform: Tensor, values: Tensor
-    ) -> None:
+    def _draw_levels(self, layout: Layout, seen: Tensor, deviations: Tensor, uniform: Tensor, values: Tensor) -> None:
         """Write hidden levels into `values`, one feature after the other, each given those before it."""
         Mc, mean = layout.n_continuous, self.adviser.means64[self.scale]
         told = seen.clone()

@@ -15,11 +15,12 @@ from condshap.numerics.affine import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.advice import Adviser
+from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.batches import EncodedRows
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
-from condshap.vaeac.columns import Columns
+from condshap.vaeac.columns import Columns, check_support
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.drawing import Heads, make_margins
+from condshap.vaeac.drawing import make_heads, make_margins
 from condshap.vaeac.encoding import check_rows
 from condshap.vaeac.expecting import expect
 from condshap.vaeac.linear import LinearMember
@@ -90,8 +91,11 @@ class Networks:
         """
         counts = np.asarray(n_levels, dtype=np.intp)
         X = check_rows(X, counts, training=True)
-        config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((counts == 0).any()))
-        columns = Columns.learn(X, counts, config, support)
+        checked = None if support is None else check_support(support, X, counts)
+        atoms = Atoms.learn(X, counts, checked) if self.config.respect_support else Atoms.none(counts)
+        config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((atoms.inner_levels == 0).any()))
+        columns = Columns.learn(X, atoms, config, checked)
+        config = config.warmed_up(len(X), columns.shared_information())
         masks = MaskQuery.of(coalitions, probabilities, membership)
         with single_threaded_torch():
             trainer = self._trainer(X, columns, config, masks, derive_seed(seed, "vaeac training"), progress)
@@ -133,8 +137,8 @@ class Networks:
         device, members = self._device(), tuple(config.scales or ())
         has_flags = config.missing_flags and bool(np.isnan(X).any())
         return Trainer(
-            rows=self._encode(columns, X),
-            shape=network_shape(columns.layout, config, has_flags=has_flags),
+            rows=self._encode(columns, config, X),
+            shape=network_shape(columns.layout, config, has_flags=has_flags, n_advice=columns.n_advice(config)),
             config=config,
             masks=masks.scheme(config, columns.layout),
             floors=columns.floors_of(members, device),
@@ -199,11 +203,12 @@ class Networks:
         if n_samples < 1:
             raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._encode(self._fitted().columns, X)
+            rows = self._encode(self._fitted().columns, self._fitted().config, X)
             ensemble = self._ensemble(members)
             drawn = sample(
                 ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, blind=blind
             )
+            drawn = self._fitted().columns.atoms.decode(drawn, X, masks, fill_missing=fill_missing)
             return drawn if as_tensor else drawn.cpu().numpy()
 
     def expect(
@@ -223,17 +228,17 @@ class Networks:
         if n_samples < 1:
             raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._encode(self._fitted().columns, X)
+            rows = self._encode(self._fitted().columns, self._fitted().config, X)
             return expect(
                 self._ensemble(), rows, function, X, masks, n_samples,
-                keys=keys, seed=seed, fill_missing=fill_missing, blind=blind,
+                keys=keys, seed=seed, atoms=self._fitted().columns.atoms, fill_missing=fill_missing, blind=blind,
             )  # fmt: skip
 
     @property
     def linear_names(self) -> tuple[str, ...]:
         """Scales of the linear members that could vote."""
-        columns = self._fitted().columns
-        return tuple(name for name in self._fitted().config.linear_scales if name in columns.scales) if columns.linear else ()
+        columns, wanted = self._fitted().columns, self._fitted().config.linear_scales
+        return () if not columns.is_linear else tuple(name for name in wanted if name in columns.scales)
 
     def sample_linear(
         self,
@@ -252,16 +257,16 @@ class Networks:
         fitted, device, name = self._fitted(), self._device(), self.linear_names[i]
         columns, config = fitted.columns, fitted.config
         with single_threaded_torch():
-            rows = self._encode(columns, X)
-            assert rows.advise is not None
+            rows = columns.encode(X, device)
             member = LinearMember(
-                rows.advise,
+                self._adviser_of(columns),
                 list(columns.scales).index(name),
                 make_margins(columns, name, truncate=config.respect_support, device=device),
-                Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
+                make_heads(columns, respect=config.respect_support, device=device),
                 config.draws,
             )
             drawn = member.sample(rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+            drawn = columns.atoms.decode(drawn, X, masks, fill_missing=fill_missing)
             return drawn if as_tensor else drawn.cpu().numpy()
 
     def without(self, X: Rows, held: Indices) -> Networks:
@@ -299,7 +304,7 @@ class Networks:
         """Importance-weighted estimate (IWAE) of log p(x_unknown | x_known) in units of the rows, shape (C, R)."""
         X, masks, keys = self._check_query(X, masks, keys)
         columns = self._fitted().columns
-        rows, slopes = self._encode(columns, X), columns.log_slopes(X)
+        rows, slopes = self._encode(columns, self._fitted().config, X), columns.log_slopes(X)
         with single_threaded_torch():
             return log_likelihood(self._ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
 
@@ -340,15 +345,18 @@ class Networks:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         return torch.device(self.device)
 
-    def _encode(self, columns: Columns, X: Rows) -> EncodedRows:
-        """Rows as the networks read them; tables of advice are made once."""
-        device = self._device()
-        rows = columns.encode(X, device)
-        if columns.linear is None:
-            return rows
-        if self._adviser is None or self._adviser.model is not columns.linear or self._adviser.device != device:
-            self._adviser = Adviser(columns.linear, columns.layout.n_continuous, device)
-        return replace(rows, advise=self._adviser)
+    def _encode(self, columns: Columns, config: VAEACConfig, X: Rows) -> EncodedRows:
+        """Rows as the networks read them, with an adviser where they take advice."""
+        rows = columns.encode(X, self._device())
+        return replace(rows, advise=self._adviser_of(columns)) if columns.n_advice(config) else rows
+
+    def _adviser_of(self, columns: Columns) -> Adviser:
+        """The linear model with its tables, which are made once."""
+        device, model = self._device(), columns.linear
+        assert model is not None
+        if self._adviser is None or self._adviser.model is not model or self._adviser.device != device:
+            self._adviser = Adviser(model, columns.layout.n_continuous, device)
+        return self._adviser
 
     def _ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
         """Members as tensors, which are made once: copying them to a device costs more than a few draws."""
@@ -375,7 +383,7 @@ class Networks:
             margins=tuple(
                 make_margins(columns, name, truncate=config.respect_support, device=device) for name in scales
             ),
-            heads=Heads(columns.layout, columns.support if config.respect_support else None, columns.whole, device),
+            heads=make_heads(columns, respect=config.respect_support, device=device),
             latent_floor=config.latent_floor,
             draws=config.draws,
         )

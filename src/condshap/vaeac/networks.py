@@ -21,7 +21,10 @@ SLOPE = 0.01  # of LeakyReLU
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """Widths of one network: D1 inputs, M features, D2 outputs, depth, width W, latent d, flags for known gaps or not, advice or not."""
+    """Widths of one network: D1 inputs, M features, D2 outputs, depth, width W, latent d.
+
+    The masked encoder may get flags for known gaps, and both encoders columns of advice.
+    """
 
     n_inputs: int
     n_features: int
@@ -30,17 +33,17 @@ class NetworkShape:
     width: int
     latent: int
     has_flags: bool
-    has_advice: bool = False
+    n_advice: int = 0
 
     @property
     def full_width(self) -> int:
         """Inputs of the full encoder: encoded row, missing flags, mask, and (extension) advice."""
-        return self.n_inputs * (2 if self.has_advice else 1) + 2 * self.n_features
+        return self.n_inputs + self.n_advice + 2 * self.n_features
 
     @property
     def masked_width(self) -> int:
         """Inputs of the masked encoder: encoded known features, mask, and (extensions) flags of known gaps, advice."""
-        return self.n_inputs * (2 if self.has_advice else 1) + self.n_features * (2 if self.has_flags else 1)
+        return self.n_inputs + self.n_advice + self.n_features * (2 if self.has_flags else 1)
 
     def parameters(self) -> dict[str, tuple[tuple[int, ...], int]]:
         """Shape of every parameter of one network, and the fan-in that its initial range comes from."""

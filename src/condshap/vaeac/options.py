@@ -52,7 +52,7 @@ class VAEACOptions(BaseEstimator):  # type: ignore[misc]
         ema: float | None = 0.99,
         advice: bool = True,
         kl_warmup: int | None = None,
-        linear_members: bool = True,
+        companions: bool = True,
         zero_init: bool | None = None,
         masking: str = "coalitions",
         size_probabilities: Sequence[float] | None = None,
@@ -86,7 +86,7 @@ class VAEACOptions(BaseEstimator):  # type: ignore[misc]
         self.ema = ema
         self.advice = advice
         self.kl_warmup = kl_warmup
-        self.linear_members = linear_members
+        self.companions = companions
         self.zero_init = zero_init
         self.masking = masking
         self.size_probabilities = size_probabilities

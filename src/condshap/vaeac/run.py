@@ -19,6 +19,7 @@ from condshap.vaeac.validation import Keeper, Validation
 if TYPE_CHECKING:
     from condshap.vaeac.training import Trainer
 
+_NOTHING_KNOWN = 0.3  # share of masks that hide all features while the KL divergence is warming up
 _BULK = 2**22  # numbers drawn at once
 _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8  # of Adam
 
@@ -46,6 +47,7 @@ class Run:
         self.damping = torch.ones_like(self.parameters.flat) if schedule.kind == "plateau" else None
         self.knobs = torch.zeros(3, device=members.device)
         self.kl_weight = torch.ones(len(members), 1, device=members.device)
+        self.is_warm = True
         self._captured: CapturedStep | None = None
 
     @property
@@ -74,6 +76,7 @@ class Run:
         """Go once through the training rows of every model; epochs count from 1."""
         rate = self.schedule.rate_of(number)
         self.kl_weight.fill_(kl_weight(number, self.trainer.config.kl_warmup or 0))
+        self.is_warm = number > (self.trainer.config.kl_warmup or 0)
         total = torch.zeros(len(self.members), device=self.members.device)
         n_steps = 0
         for bulk, noise in self._bulks():
@@ -102,6 +105,9 @@ class Run:
         """Inputs and targets of rows (..., E, B) with freshly drawn masks."""
         generator = self.trainer.generator
         masks = self.trainer.masks.draw(rows.numel(), generator).view(*rows.shape, -1)
+        if not self.is_warm:  # latents are found where nothing else tells anything
+            nothing_known = torch.rand((*rows.shape, 1), generator=generator, device=generator.device) < _NOTHING_KNOWN
+            masks = torch.where(nothing_known, torch.ones_like(masks), masks)
         pretended = None
         if self.pretended is not None:
             coins = torch.rand(masks.shape, generator=generator, device=generator.device)

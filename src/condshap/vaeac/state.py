@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from condshap.exceptions import StorageError
 from condshap.vaeac.advice import LinearModel
+from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.config import VAEACConfig
@@ -46,13 +47,13 @@ class Fitted:
     history: History
 
 
-def network_shape(layout: Layout, config: VAEACConfig, *, has_flags: bool) -> NetworkShape:
+def network_shape(layout: Layout, config: VAEACConfig, *, has_flags: bool, n_advice: int) -> NetworkShape:
     """Widths of one network with this configuration."""
     assert config.width is not None
     assert config.latent is not None
     M = layout.n_features
     return NetworkShape(
-        layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags, config.advice
+        layout.n_inputs, M, layout.n_outputs, config.depth, config.width, config.latent, has_flags, n_advice
     )
 
 
@@ -66,13 +67,14 @@ def store(
         arrays |= {f"scales/{name}/{f.name}": getattr(scale, f.name) for f in fields(scale)}
         arrays[f"floors/{name}"] = columns.floors[name]
     arrays |= {f"history/{f.name}": getattr(fitted.history, f.name) for f in fields(fitted.history)}
-    arrays |= {"support": columns.support, "whole": columns.whole}
+    arrays |= {"support": columns.support, "whole": columns.whole, "atoms": columns.atoms.values}
     if columns.linear is not None:
         arrays |= {f"linear/{f.name}": getattr(columns.linear, f.name) for f in fields(columns.linear)}
     if training is not None:
         arrays |= {**store_parts("training", training[0]), **store_parts("masks", training[1])}
     about = {
-        "version": STATE_VERSION, "n_levels": columns.layout.n_levels, "members": fitted.members, "scales": list(columns.scales),
+        "version": STATE_VERSION, "n_levels": columns.atoms.n_levels.tolist(), "members": fitted.members,
+        "scales": list(columns.scales),
         "has_flags": fitted.shape.has_flags, "asked": asdict(asked), "config": asdict(fitted.config),
     }  # fmt: skip
     return arrays, json.dumps(about)
@@ -103,20 +105,22 @@ def _check_version(facts: dict[str, Any]) -> None:
 
 
 def _rebuild(arrays: Mapping[str, npt.NDArray[Any]], facts: dict[str, Any]) -> Fitted:
-    config, layout, members = _config(facts["config"]), Layout.of(facts["n_levels"]), tuple(facts["members"])
-    shape = network_shape(layout, config, has_flags=facts["has_flags"])
+    config, members = _config(facts["config"]), tuple(facts["members"])
+    atoms = Atoms(arrays["atoms"], np.array(facts["n_levels"], dtype=np.intp))
+    layout = Layout.of(atoms.inner_levels)
     scales: dict[str, Scale] = {}
     for name in facts["scales"]:
         kind = _SCALE_CLASSES[name]
         scales[name] = kind(**{f.name: arrays[f"scales/{name}/{f.name}"] for f in fields(kind)})
+    linear = None
+    if "linear/means" in arrays:
+        linear = LinearModel(**{f.name: arrays[f"linear/{f.name}"] for f in fields(LinearModel)})
+    floors = {name: arrays[f"floors/{name}"] for name in scales}
+    columns = Columns(layout, scales, floors, arrays["support"], arrays["whole"], atoms, linear)
+    shape = network_shape(layout, config, has_flags=facts["has_flags"], n_advice=columns.n_advice(config))
     weights = {}
     for name, (dims, _) in shape.parameters().items():
         weights[name] = np.asarray(arrays[f"weights/{name}"], dtype=np.float32).reshape(len(members), *dims)
-    floors = {name: arrays[f"floors/{name}"] for name in scales}
-    linear = None
-    if config.advice:
-        linear = LinearModel(**{f.name: arrays[f"linear/{f.name}"] for f in fields(LinearModel)})
-    columns = Columns(layout, scales, floors, arrays["support"], arrays["whole"], linear)
     history = History(**{f.name: arrays[f"history/{f.name}"] for f in fields(History)})
     return Fitted(config, columns, shape, members, weights, history)
 

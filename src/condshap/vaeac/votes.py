@@ -1,4 +1,4 @@
-"""Trained members, held-out rows -> votes: how much the networks, the linear members and blind draws count.
+r"""Trained members, held-out rows -> votes: how much the networks, their companions and blind draws count.
 
 Each of them is a distribution of the hidden features given the known ones, and so is every mixture of them. The best mixture
 is found as in stacking: held-out rows x are compared, through functions phi of a whole row, with what each member expects
@@ -6,7 +6,7 @@ of phi given x_S. With w the votes,
 
 .. math::
 
-    \\min_w \\sum_{x, S} \\| \\phi(x) - \\sum_i w_i E_i[\\phi(X) \\mid x_S] \\|^2, \\quad w \\ge 0, \\; \\sum_i w_i = 1.
+    \min_w \sum_{x, S} \| \phi(x) - \sum_i w_i E_i[\phi(X) \mid x_S] \|^2, \quad w \ge 0, \; \sum_i w_i = 1.
 
 phi holds the columns themselves and random waves cos(a'x + b), so that means count, and so do shapes and what hidden
 features have to do with each other. No model is asked. Members are judged on rows that they have not seen.
@@ -16,23 +16,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from condshap.seeding import generator, hash_words, row_keys, stage_word
-from condshap.types import Floats, Indices, Masks, Rows
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.columns import Columns
+from condshap.vaeac.companions import Companions
 from condshap.vaeac.model import Networks
 
-_COALITIONS, _ROWS, _SAMPLES = 32, 160, 8
+_COALITIONS, _ROWS, _SAMPLES = 48, 100, 8
 _WAVES = 48
 _FAR = 3.0  # standard deviations beyond which a number counts as there
 _LEAST_VOTE = 0.04
 
 
-def learn_votes(networks: Networks, X: Rows, masks: Masks, probabilities: Floats, *, seed: int) -> Floats:
-    """Votes of the networks together, of each linear member, and of blind draws, which come last; they sum to 1.
+def learn_votes(
+    networks: Networks, companions: Companions, X: Rows, masks: Masks, probabilities: Floats, *, seed: int
+) -> Floats:
+    """Votes of the networks together, of each of L companions, and of blind draws, which come last; they sum to 1.
 
     Parameters
     ----------
@@ -44,11 +48,10 @@ def learn_votes(networks: Networks, X: Rows, masks: Masks, probabilities: Floats
     Squares of expectations are products of two estimates from different random numbers, so that few samples do not bias
     them. The networks' products with phi(x) are those of the member that has not seen x.
     """
-    n_linear = len(networks.linear_names)
     if len(masks) == 0 or networks.held_out_.size == 0:
-        return np.array([1.0, *np.zeros(n_linear + 1)])
-    rng, judge = generator(seed, "votes"), _Judge(networks, X, seed)
-    gram, products = np.zeros((n_linear + 2, n_linear + 2)), np.zeros(n_linear + 2)
+        return only_networks(companions)
+    rng, judge = generator(seed, "votes"), _Judge(networks, companions, X, seed)
+    gram, products = np.zeros((len(companions) + 2, len(companions) + 2)), np.zeros(len(companions) + 2)
     for e, held in enumerate(networks.held_out_):
         chosen = rng.choice(len(masks), size=min(_COALITIONS, len(masks)), p=probabilities, replace=False)
         g, p = judge.compare(e, held, masks[chosen])
@@ -56,11 +59,17 @@ def learn_votes(networks: Networks, X: Rows, masks: Masks, probabilities: Floats
     return simplex_least_squares(gram, products)
 
 
+def only_networks(companions: Companions) -> Floats:
+    """Votes (2 + L,) with which the networks decide alone."""
+    return np.array([1.0, *np.zeros(len(companions) + 1)])
+
+
 class _Judge:
     """Expectations of phi at some training rows and coalitions."""
 
-    def __init__(self, networks: Networks, X: Rows, seed: int) -> None:
-        self.networks, self.X, self.seed, self.keys = networks, X, seed, row_keys(X)
+    def __init__(self, networks: Networks, companions: Companions, X: Rows, seed: int) -> None:
+        self.networks, self.companions = networks, companions
+        self.X, self.seed, self.keys = X, seed, row_keys(X)
         self.phi = Features(networks.fitted_.columns, X, seed)
 
     def compare(self, e: int, held: Indices, known: Masks) -> tuple[Floats, Floats]:
@@ -70,34 +79,43 @@ class _Judge:
         """
         rows = held[:_ROWS]
         plain = self.phi(np.where(known[:, None], self.X[rows], np.nan))  # (C, R, F)
-        first, second = (self._expectations(rows, held, known, stage) - plain for stage in ("first", "second"))
+        without = self.companions.without(self.X, held)
+        first, second = (self._expectations(rows, without, known, stage) - plain for stage in ("first", "second"))
         unseen = (first + second) / 2
         unseen[0] = self._networks(rows, known, [e], "own") - plain
         gram = _products(first, second)
         return (gram + gram.T) / 2, _products(unseen, (self.phi(self.X[rows]) - plain)[None])[:, 0]
 
-    def _expectations(self, rows: Indices, held: Indices, known: Masks, stage: str) -> Floats:
-        """Expected phi of every member, (2 + L, C, R, F)."""
-        everyone, without = range(len(self.networks.held_out_)), self.networks.without(self.X, held)
-        linear = [self._linear(without, i, rows, known, stage) for i in range(len(self.networks.linear_names))]
+    def _expectations(self, rows: Indices, without: Companions, known: Masks, stage: str) -> Floats:
+        """Expected phi of the networks, of companions that have not seen the rows, and of blind draws, (2 + L, C, R, F)."""
+        everyone = range(len(self.networks.held_out_))
+        others = [self._companion(without, i, rows, known, stage) for i in range(len(without))]
         blind = self._networks(rows, known, everyone, f"{stage} blind", blind=True)
-        return np.stack([self._networks(rows, known, everyone, stage), *linear, blind])
+        return np.stack([self._networks(rows, known, everyone, stage), *others, blind])
 
-    def _networks(self, rows: Indices, known: Masks, members: Sequence[int], stage: str, *, blind: bool = False) -> Floats:
+    def _networks(
+        self, rows: Indices, known: Masks, members: Sequence[int], stage: str, *, blind: bool = False
+    ) -> Floats:
         K = max(_SAMPLES, len(members))
         weights = self.networks.weights(K) if len(members) > 1 else np.full(K, 1 / K)
         drawn = self.networks.sample(
-            self.X[rows], known, K, members=members, keys=self._keys(rows, stage), seed=self.seed, fill_missing=True, blind=blind
+            self.X[rows],
+            known,
+            K,
+            members=members,
+            keys=self._keys(rows, stage),
+            seed=self.seed,
+            fill_missing=True,
+            blind=blind,
         )
         return self.phi.expect(drawn, weights, self.X[rows])
 
-    def _linear(self, draws: Networks, i: int, rows: Indices, known: Masks, stage: str) -> Floats:
-        drawn = draws.sample_linear(
-            i, self.X[rows], known, _SAMPLES, keys=self._keys(rows, stage), seed=self.seed, fill_missing=True
-        )
+    def _companion(self, companions: Companions, i: int, rows: Indices, known: Masks, stage: str) -> Floats:
+        keys = self._keys(rows, stage)
+        drawn = companions.sample(i, self.X[rows], known, _SAMPLES, keys=keys, seed=self.seed, fill_missing=True)
         return self.phi.expect(drawn, np.full(_SAMPLES, 1 / _SAMPLES), self.X[rows])
 
-    def _keys(self, rows: Indices, stage: str) -> Floats:
+    def _keys(self, rows: Indices, stage: str) -> RowKeys:
         return hash_words(stage_word(f"votes {stage}"), self.keys[rows])
 
 
@@ -105,7 +123,7 @@ class Features:
     """Functions phi of rows: columns in units of their spread, and random waves of all of them together."""
 
     def __init__(self, columns: Columns, X: Rows, seed: int) -> None:
-        self.n_levels = np.array(columns.layout.n_levels)
+        self.n_levels = columns.atoms.n_levels
         self.centre, self.spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
         self.spread[self.spread == 0] = 1.0
         self.shares = [_shares(X[:, j], n) for j, n in enumerate(self.n_levels)]
@@ -143,9 +161,11 @@ class Features:
         return np.asarray(np.stack([np.einsum("rkf,k->rf", self(part), weights.astype(np.float32)) for part in drawn]))
 
 
-def _products(left: Floats, right: Floats) -> Floats:
+def _products(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Floats:
     """Scalar products (i, j) of arrays (i, ...) and (j, ...)."""
-    return np.asarray(left.reshape(len(left), -1).astype(np.float64) @ right.reshape(len(right), -1).astype(np.float64).T)
+    return np.asarray(
+        left.reshape(len(left), -1).astype(np.float64) @ right.reshape(len(right), -1).astype(np.float64).T
+    )
 
 
 def _shares(column: Floats, n_levels: int) -> tuple[Floats, float]:
@@ -172,8 +192,9 @@ def simplex_least_squares(gram: Floats, products: Floats) -> Floats:
             if (w < _LEAST_VOTE * (w != 0)).any():
                 continue
             loss = float(w @ gram @ w - 2 * w @ products)
-            best, least = (w, loss) if loss < least else (best, least)
-    return best
+            if loss < least:
+                best, least = w, loss
+    return np.asarray(best)
 
 
 def _on_plane(gram: Floats, products: Floats) -> Floats:
@@ -181,6 +202,6 @@ def _on_plane(gram: Floats, products: Floats) -> Floats:
     n = len(products)
     system = np.block([[gram, np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
     try:
-        return np.linalg.solve(system, np.append(products, 1.0))[:n]
+        return np.asarray(np.linalg.solve(system, np.append(products, 1.0))[:n])
     except np.linalg.LinAlgError:
         return np.full(n, -1.0)

@@ -10,6 +10,7 @@ from scipy.stats import norm
 import condshap as cs
 from condshap.exceptions import OptionError
 from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.drawing import FromSupport, Heads, make_margins
 from condshap.vaeac.encoding import SupportScale
@@ -40,7 +41,7 @@ DECLARED = np.array(
 
 
 def learn(X, support=None):
-    return Columns.learn(X, [0] * X.shape[1], SUPPORT, support)
+    return Columns.learn(X, Atoms.none(np.zeros(X.shape[1], dtype=np.intp)), SUPPORT, support)
 
 
 # --- where the poles are ----------------------------------------------------------------------------------------------

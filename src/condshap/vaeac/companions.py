@@ -1,0 +1,81 @@
+"""Members that stand beside the networks: linear ones, one per scale, and rows that are near.
+
+Each is right where networks are at a loss: on a few hundred rows of nearly normal data, or on rows along a curve. Votes
+decide how much each counts, see `condshap.vaeac.votes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from condshap.seeding import generator
+from condshap.types import Indices, Masks, RowKeys, Rows
+from condshap.vaeac.model import Networks
+from condshap.vaeac.neighbours import NEAREST, Neighbours, complete_rows
+
+_FEWEST = 20  # complete rows for neighbours to be asked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Companions:
+    """Linear members of fitted networks, and neighbours, None where there are too few complete rows."""
+
+    networks: Networks
+    neighbours: Neighbours | None
+
+    @classmethod
+    def learn(cls, networks: Networks, X: Rows, *, seed: int) -> Companions:
+        """Learn from training rows (N, M) what networks did not learn already."""
+        if not networks.fitted_.config.companions:
+            return cls(networks, None)
+        rows = complete_rows(X, generator(seed, "neighbours"))
+        return cls.of(networks, rows if len(rows) >= _FEWEST else None)
+
+    @classmethod
+    def of(cls, networks: Networks, lenders: Rows | None) -> Companions:
+        """Companions with rows (n, M) that lend, or without."""
+        n_levels = networks.fitted_.columns.atoms.n_levels
+        return cls(networks, None if lenders is None else Neighbours.of(lenders, n_levels > 0))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each of them is."""
+        near = NEAREST if self.neighbours is not None else ()
+        return (*(f"linear, {name}" for name in self.networks.linear_names), *(f"{k} neighbours" for k in near))
+
+    def __len__(self) -> int:
+        """Return their number L."""
+        return len(self.names)
+
+    def without(self, X: Rows, held: Indices) -> Companions:
+        """The same as if they had not seen the training rows X (N, M) at positions `held`."""
+        near = None if self.neighbours is None else self.neighbours.without(X[held])
+        return Companions(self.networks.without(X, held), near)
+
+    def sample(
+        self,
+        i: int,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys,
+        seed: int,
+        fill_missing: bool = False,
+        as_tensor: bool = False,
+    ) -> Any:
+        """Draw with the i-th of them, (C, R, K, M); arguments as in `Networks.sample`."""
+        n_linear = len(self.networks.linear_names)
+        if i < n_linear:
+            return self.networks.sample_linear(
+                i, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, as_tensor=as_tensor
+            )
+        assert self.neighbours is not None
+        k = NEAREST[i - n_linear]
+        drawn = self.neighbours.sample(k, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
+        if not as_tensor:
+            return drawn
+        import torch
+
+        return torch.from_numpy(drawn)

@@ -1,0 +1,107 @@
+"""Training rows near x_S that lend their hidden values: a member for tables whose rows lie along lines and in clumps.
+
+Near means close in the known columns, in units of their spread; levels that differ are as far apart as two random ones are
+on average. The k nearest rows count alike, with all that are as near as the last of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from condshap.seeding import stream_words
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+
+NEAREST = (5, 25)
+_MOST = 4096  # rows that lend
+_AT_ONCE = 2**21  # distances
+_TIED = 1e-9  # neighbours whose distances differ by less are equally near
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Rows that lend their values, and how far apart values are.
+
+    Attributes
+    ----------
+    rows : (n, M) complete training rows
+    units : (M,) one over the spread of a column, such that two random rows are as far apart in every column
+    is_level : (M,) columns of levels
+    """
+
+    rows: Rows
+    units: Floats
+    is_level: Masks
+
+    @classmethod
+    def of(cls, rows: Rows, is_level: Masks) -> Neighbours:
+        """Learn how far apart values of complete rows (n, M) are."""
+        return cls(rows, _units(rows, is_level), is_level)
+
+    def without(self, held: Rows) -> Neighbours:
+        """Leave out rows that equal one of `held` (n, M)."""
+        gone = {row.tobytes() for row in np.ascontiguousarray(held)}
+        kept = np.array([row.tobytes() not in gone for row in np.ascontiguousarray(self.rows)])
+        return Neighbours(self.rows[kept], self.units, self.is_level)
+
+    def sample(
+        self, k: int, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, fill_missing: bool = False
+    ) -> Floats:
+        """Draw x_unknown | x_known from the k nearest rows, (C, R, K, M), known columns unchanged.
+
+        The draws of a pair go evenly through its neighbours, from a random start.
+        """
+        start = stream_words(seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
+        out = np.empty((len(masks), len(X), n_samples, X.shape[1]))
+        at_once = max(1, _AT_ONCE // self.rows.size)
+        for first in range(0, len(X), at_once):
+            some = slice(first, first + at_once)
+            squares = self._squares(X[some])
+            for c, mask in enumerate(masks):
+                donors = self._choose(squares, mask, k, n_samples, start[c, some])
+                keep = mask & ~(fill_missing & np.isnan(X[some]))  # (r, M)
+                out[c, some] = np.where(keep[:, None], X[some, None], self.rows[donors])
+        return out
+
+    def _squares(self, X: Rows) -> Floats:
+        """Squared distances (M, R, n) in every column; a gap is as near to all."""
+        squares = np.empty((X.shape[1], len(X), len(self.rows)))
+        for j, (unit, levels) in enumerate(zip(self.units, self.is_level, strict=True)):
+            apart = X[:, j, None] - self.rows[None, :, j]
+            squares[j] = (apart != 0) * unit**2 if levels else (apart * unit) ** 2
+        squares[np.isnan(X.T)] = 0.0
+        return squares
+
+    def _choose(self, squares: Floats, mask: Masks, k: int, n_samples: int, start: Floats) -> Indices:
+        """Positions (R, K) of rows that lend."""
+        total = np.zeros(squares.shape[1:])
+        for j in np.flatnonzero(mask):  # one by one: sums of a row have the same bits whatever other rows there are
+            total += squares[j]
+        k = min(k, len(self.rows))
+        radius = np.partition(total, k - 1, axis=1)[:, k - 1]
+        row, near = np.nonzero(total <= (radius * (1 + _TIED))[:, None])
+        counts = np.bincount(row, minlength=len(total))[:, None]
+        share = (np.arange(n_samples) + start[:, None]) / n_samples
+        places = np.minimum((share * counts).astype(np.intp), counts - 1)
+        return np.asarray(near[np.cumsum(counts)[:, None] - counts + places])
+
+
+def complete_rows(X: Rows, rng: np.random.Generator) -> Rows:
+    """Rows of X (N, M) without gaps, at most 4096 of them."""
+    complete = np.flatnonzero(~np.isnan(X).any(axis=1))
+    if len(complete) > _MOST:
+        complete = np.sort(rng.choice(complete, _MOST, replace=False))
+    return np.asarray(X[complete])
+
+
+def _units(rows: Rows, is_level: Masks) -> Floats:
+    units = np.zeros(rows.shape[1])
+    for j, levels in enumerate(is_level):
+        if levels:
+            shares = np.unique(rows[:, j], return_counts=True)[1] / len(rows)
+            apart = 1.0 - float((shares**2).sum())
+        else:
+            apart = 2.0 * float(np.var(rows[:, j]))
+        units[j] = 1 / np.sqrt(apart) if apart > 0 else 0.0
+    return units
