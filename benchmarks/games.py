@@ -163,7 +163,7 @@ class Chain:
         return np.where(known, self.rows[:, j], mean), np.where(known, 0.0, (1 - a) * (1 - b) / scale)
 
     def _nearest(self, masks: np.ndarray, j: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Distance (C, 1) from j to the nearest known feature in one direction, infinite if there is none, and its x (C, R)."""
+        """Distance (C, 1) from j to the nearest known feature in a direction, infinite if there is none; its x (C, R)."""
         distance, x = np.full((len(masks), 1), np.inf), np.zeros((len(masks), len(self.rows)))
         for k in range(0 if step < 0 else masks.shape[1] - 1, j - step if step < 0 else j - 1, -step):
             distance = np.where(masks[:, [k]], float(abs(j - k)), distance)

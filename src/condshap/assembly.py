@@ -109,8 +109,8 @@ def warn_if_blurred(solved: ShapleyValues, plan: CoalitionPlan, outputs: Sequenc
         else f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, set n_coalitions='auto', or use groups."
     )
     text = (
-        f"standard errors must be well below the Shapley values for their signs and ranks to be trusted, but the median error"
-        f"{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}. {cure}"
+        "standard errors must be well below the Shapley values for their signs and ranks to be trusted, but the median "
+        f"error{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}. {cure}"
     )
     warnings.warn(text, CondShapWarning, stacklevel=3)
     return (text,)

@@ -45,7 +45,7 @@ def test_influences_with_kriging_are_at_least_those_that_a_game_chooses():
     solved, missing = solve_pairs(v, noise, plan)
     reported = np.sqrt(np.maximum(solved.std_errors**2 - missing**2, 0))
     assert (reported <= 1.05 * promised).all()
-    assert (reported >= 0.5 * promised).all()
+    assert (reported >= 0.4 * promised).all()
 
 
 @pytest.mark.parametrize("target", [0.05, 0.01, 0.003])

@@ -22,7 +22,7 @@ from condshap.numerics.relevance import Relevance
 from condshap.numerics.shapley import shapley_coefficients
 from condshap.types import Floats, Masks
 
-_DRAWN = 0.2
+_DRAWN = 0.3
 """Weight of Horvitz and Thompson's variance: with it two standard errors cover 93 % or more in every game of the suite."""
 _OWN_PER_PLAYER, _OWN_PAIRS = 12, 512
 _LEAST_SHARE = 0.02  # of what the regression leaves: less cannot be told from nothing
