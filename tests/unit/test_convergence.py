@@ -518,3 +518,48 @@ def test_progress_is_shown_towards_the_tolerance(capsys):
     assert "v(S)" not in shown
     fit(progress=False).explain(X[:1])
     assert capsys.readouterr().err == ""
+
+
+# --- errors as large as the values ------------------------------------------------------------------------------------
+
+
+def blurred(x):
+    """Interactions of many features and hardly any effect of one."""
+    x = np.asarray(x)
+    return 0.01 * x.sum(axis=1) + sum(x[:, j] * x[:, (j + 1) % M] * x[:, (j + 5) % M] for j in range(M))
+
+
+def test_errors_as_large_as_the_values_are_announced_and_recorded():
+    explainer = fit(model=blurred, n_coalitions=30)
+    with pytest.warns(
+        CondShapWarning, match=r"median error is .* Raise n_coalitions \(30 were used\) or n_samples, set"
+    ):
+        found = explainer.explain(X[:3])
+    assert any("standard errors must be well below" in text for text in found.provenance.warnings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fit(n_coalitions=200).explain(X[:3]).provenance.warnings == ()
+
+
+def test_noise_as_large_as_the_values_asks_for_samples_where_all_coalitions_are_there():
+    def flat(x):
+        return np.asarray(x)[:, :3] @ [1.0, 0.01, 0.01] + 30 * np.sin(40 * np.asarray(x)[:, :3]).prod(axis=1)
+
+    with pytest.warns(CondShapWarning, match=r"mean absolute value .*\. Raise n_samples\.$"):
+        cs.explain(flat, X[:, :3], X[:3, :3], approach="independence", n_samples=3)
+
+
+def test_fixed_plans_survive_a_file(tmp_path):
+    explainer = fit(n_coalitions=100)
+    explainer.save(tmp_path / "explainer")
+    loaded = cs.load_explainer(tmp_path / "explainer", model)
+    assert loaded.plan_.is_kriged
+    before, after = explainer.explain(X[:2]), loaded.explain(X[:2])
+    np.testing.assert_array_equal(after.values, before.values)
+    assert after.provenance.n_coalitions == 100
+
+
+def test_odd_number_of_coalitions_is_told_as_what_was_used():
+    even, odd = (fit(n_coalitions=n).explain(X[:2]) for n in (80, 81))
+    np.testing.assert_array_equal(even.values, odd.values)
+    assert odd.provenance.n_coalitions == 80

@@ -29,6 +29,7 @@ from math import comb
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from condshap.types import Floats, Masks
 
@@ -55,6 +56,7 @@ COVARIANCES = tuple(
 )
 """Games of interactions among few players, games of strongly dependent features, one between, and smooth ones."""
 _EXACTLY = 1e-9
+_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +117,7 @@ class OddPrior:
         n_players = self.signs.shape[1]
         noise = np.broadcast_to(np.asarray(nugget, dtype=np.float64), (len(self.signs) - 1,))
         factor = np.linalg.cholesky(self.matrix + np.diag(np.append(noise, 0.0)))
-        whitener = solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
+        whitener = np.asarray(dtrtri(factor, lower=1)[0])
         trend, sections = whitener @ self.signs, whitener @ self.sections
         small = np.linalg.cholesky(trend.T @ trend)
         basis = solve_triangular(small, trend.T, lower=True, check_finite=False).T
@@ -135,43 +137,59 @@ def odd_prior(masks: Masks, covariance: Covariance, relevance: Floats | None = N
     signs = 2.0 * np.concatenate([masks, np.ones((1, P), dtype=bool)]) - 1.0
     r = np.ones(P) if relevance is None else relevance
     slopes, all_slopes = signs.mean(axis=1), (2.0 * np.arange(1, P) - P) / P
-    largest = max(d for (d, _), _ in covariance.terms)
-    of_pairs = _elementary(_power_sums(signs, r, largest))
-    of_one = _elementary([((signs * r) ** k).sum(axis=1) for k in range(1, largest + 1)])
-    of_all = _elementary([np.asarray((r**k).sum()) for k in range(1, largest + 1)])
-    without_one = _without_each(of_one, signs * r)
-    without_all = _without_each(of_all, r)
-    matrix, sections, variances = np.zeros((n_pairs + 1, n_pairs + 1)), np.zeros((n_pairs + 1, P)), np.zeros(P)
+    degrees = range(1, max(d for (d, _), _ in covariance.terms) + 1)
+    of_one = _elementary([signs @ r**k if k % 2 else np.full(n_pairs + 1, (r**k).sum()) for k in degrees])
+    of_all = _elementary([np.asarray((r**k).sum()) for k in degrees])
+    without_one, without_all = _without_each(of_one, signs * r), _without_each(of_all, r)
+    sections, variances = np.zeros((n_pairs + 1, P)), np.zeros(P)
+    scaled: list[tuple[int, int, float]] = []
     for (d, b), weight in covariance.terms:
         scale = float(of_all[d]) * float((all_slopes ** (2 * b)).mean())
         if d > P or scale <= 0:  # fewer players than the term has
             continue
+        w = weight / scale
+        scaled.append((d, b, w))
         member, other = _shapley_of_term(P, d, b)
-        power = slopes**b
-        matrix += weight / scale * power[:, None] * of_pairs[d] * power
         spread = other * of_one[d][:, None] + (member - other) * signs * r * without_one[d - 1]
-        sections += weight / scale * power[:, None] * spread
-        variances += weight / scale * (other**2 * without_all[d] + member**2 * r * without_all[d - 1])
+        sections += w * (slopes**b)[:, None] * spread
+        variances += w * (other**2 * without_all[d] + member**2 * r * without_all[d - 1])
+    matrix = _matrix(signs, r, scaled)
     matrix[np.diag_indices(n_pairs)] += covariance.rest
     matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
     return OddPrior(signs, matrix, sections, variances)
 
 
-def _power_sums(signs: Floats, relevance: Floats, largest: int) -> list[Floats]:
-    """Sums over j of (r_j z_j z'_j)^k, k = 1, ..., largest: (n, n) for odd k, one number for even k."""
+def _matrix(signs: Floats, relevance: Floats, terms: Sequence[tuple[int, int, float]]) -> Floats:
+    """Sum (n, n) of terms (d, b, w) for coalitions with these signs (n, P), in blocks of lines that the cache can hold."""
+    found, slopes = np.zeros((len(signs), len(signs))), signs.mean(axis=1)
+    largest = max((d for d, _, _ in terms), default=1)
+    for start in range(0, len(signs), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        e = _elementary(_power_sums(signs[some], signs, relevance, largest))
+        for b in {b for _, b, _ in terms}:
+            total = np.asarray(sum(w * e[d] for d, own, w in terms if own == b))
+            power = slopes**b
+            found[some] += total * (power[some, None] * power) if b else total
+    return found
+
+
+def _power_sums(some: Floats, signs: Floats, relevance: Floats, largest: int) -> list[Floats]:
+    """Sums over j of (r_j z_j z'_j)^k, k = 1, ..., largest: (m, n) for odd k, one number for even k."""
     r = relevance
     if (r == 1.0).all():  # all odd powers are the same
-        odd = signs @ signs.T
+        odd = some @ signs.T
         return [odd if k % 2 else np.full((1, 1), float(len(r))) for k in range(1, largest + 1)]
-    return [(signs * r**k) @ signs.T if k % 2 else np.full((1, 1), (r**k).sum()) for k in range(1, largest + 1)]
+    return [(some * r**k) @ signs.T if k % 2 else np.full((1, 1), (r**k).sum()) for k in range(1, largest + 1)]
 
 
 def _elementary(sums: Sequence[Floats]) -> list[Floats]:
     """Elementary symmetric polynomials e_0, e_1, ... from power sums p_1, p_2, ..., by Newton's identities."""
     found: list[Floats] = [np.ones_like(sums[0])]
     for d in range(1, len(sums) + 1):
-        terms = ((-1) ** (k - 1) * found[d - k] * sums[k - 1] for k in range(1, d + 1))
-        found.append(np.asarray(sum(terms)) / d)
+        total = found[d - 1] * sums[0]
+        for k in range(2, d + 1):
+            total = total + found[d - k] * sums[k - 1] if k % 2 else total - found[d - k] * sums[k - 1]
+        found.append(np.asarray(total / d))
     return found
 
 
