@@ -110,7 +110,7 @@ class OddPrior:
         """Mean variance of o per degree of freedom that effects of single players leave, for a scale of 1."""
         basis = np.linalg.qr(self.signs)[0]
         explained = float((basis * (self.matrix @ basis)).sum())
-        return (float(np.trace(self.matrix)) - explained) / (self.signs.shape[0] - self.signs.shape[1])
+        return (float(np.trace(self.matrix)) - explained) / (len(self.signs) - len(self.variances))
 
     def solver(self, nugget: Floats | float = 0.0) -> OddSolver:
         """Universal kriging with noise of these variances (n,) in o of the pairs, in units of this covariance."""
