@@ -24,6 +24,7 @@ from condshap.types import Floats, Masks
 
 _DRAWN = 0.3
 """Weight of Horvitz and Thompson's variance: with it two standard errors cover 93 % or more in every game of the suite."""
+_APART = 3.0  # ratio of the two variances, on average over players, beyond which the larger one is not believed
 _OWN_PER_PLAYER, _OWN_PAIRS = 12, 512
 _LEAST_SHARE = 0.02  # of what the regression leaves: less cannot be told from nothing
 _MOST_NOISE = 256.0  # variance of the noise over that of the covariance
@@ -106,8 +107,10 @@ class PairKriging:
 
         That is estimated twice, from what the fit misses of every pair when that pair is left out: by the kriging
         variance, scaled to these misses, and by Horvitz and Thompson's formula, which trusts no covariance but takes pairs
-        as drawn independently. They are not, they keep apart, so it is too large and has little weight. The scale looks at
-        pairs by their influence, so that sizes of which all coalitions are there do not speak for the others.
+        as drawn independently. They are not, they keep apart, so it is too large and has little weight; with few pairs it
+        says nothing, and where nearly all are there the covariance claims too much, so neither may be more than three times
+        the other. The scale looks at pairs by their influence, so that sizes of which all coalitions are there do not speak
+        for the others.
         """
         residuals, likelihood = solver.residuals(odd)
         is_judged = solver.own[:-1] > _FOLLOWED * solver.own[:-1].max()
@@ -115,7 +118,11 @@ class PairKriging:
         weights = np.where(is_judged, self.influence.mean(axis=0), 0.0)
         scale = float(weights @ (squares / own)) / max(float(weights.sum()), 1e-300)
         drawn = np.maximum(self.influence @ (squares / own**2 - noise), 0.0)
-        missing = ((1.0 - _DRAWN) * solver.posterior * scale + _DRAWN * drawn) * few_pairs_factor(self.n_free)
+        kriged = solver.posterior * scale
+        with_noise = float((self.influence @ (squares / own**2)).mean())
+        kriged *= min(1.0, _APART * with_noise / max(float(kriged.mean()), 1e-300))
+        drawn *= min(1.0, _APART * float(kriged.mean()) / max(float(drawn.mean()), 1e-300))
+        missing = ((1.0 - _DRAWN) * kriged + _DRAWN * drawn) * few_pairs_factor(self.n_free)
         return _Answer(solver.A @ odd, missing, solver.A[:, :-1] ** 2 @ noise, likelihood)
 
 

@@ -52,9 +52,14 @@ COVARIANCES = tuple(
             {(3, 0): 0.3, (5, 0): 0.01, (1, 2): 0.5, (1, 4): 0.3, (2, 1): 1.0, (2, 3): 1.0, (3, 2): 0.3, (4, 1): 0.1},
             0.0005,
         ),
+        (
+            {(1, 2): 1.0, (1, 4): 1.0, (1, 6): 0.3, (2, 1): 0.3, (2, 3): 0.3, (2, 5): 0.1, (3, 0): 0.01, (3, 2): 0.01},
+            0.0001,
+        ),
     )
 )
-"""Games of interactions among few players, games of strongly dependent features, one between, and smooth ones."""
+"""Games of interactions among few players, games of strongly dependent features, one between, smooth ones, and games in
+which little but the size of the coalition changes the effects."""
 _EXACTLY = 1e-9
 _BLOCK = 32
 
