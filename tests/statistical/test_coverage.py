@@ -66,9 +66,6 @@ def test_independence_intervals_cover_the_answer_with_all_training_rows(model):
     assert 0.90 <= covered <= 0.99
 
 
-@pytest.mark.filterwarnings(
-    "ignore:standard errors must be well below"
-)  # with 30 they are a third of the values or more
 @pytest.mark.parametrize("model", ["smooth", "boosted"])
 @pytest.mark.parametrize("n_coalitions", [30, 100, 300, 700])
 def test_intervals_cover_with_sampled_coalitions(model, n_coalitions):
