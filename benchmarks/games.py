@@ -1,4 +1,4 @@
-"""Games of 15 to 25 players with a known v(S), so that all coalitions give the truth.
+"""Games of 12 to 25 players with a known v(S), so that all coalitions give the truth.
 
 Features have one common factor, X_j = l_j U + sqrt(1 - l_j^2) e_j, all normal, so U given x_S is normal with precision
 1 + sum_S l_j^2 / (1 - l_j^2), and expectations of polynomials and exponentials are closed forms.
@@ -124,6 +124,71 @@ class Boosted:
         filled = np.where(masks[:, None, None, :], self.rows[None, :, None, :], fill)
         outputs = self.predict(filled.reshape(-1, filled.shape[-1]))
         return outputs.reshape(filled.shape[:3]).mean(axis=2)
+
+
+class Chain:
+    """f = sum_j b_j x_j + c_j sin(w_j x_j) + e_j x_j^2 of normal features in a chain, each correlated with the next.
+
+    Given x_S, a feature depends on its nearest known neighbours only, so v(S) is a closed form.
+    """
+
+    def __init__(self, n_features: int, n_rows: int, seed: int, *, correlation: float = 0.7) -> None:
+        rng, self.rho = np.random.default_rng(seed), correlation
+        self.rows = rng.normal(size=(n_rows, n_features))
+        for j in range(1, n_features):
+            self.rows[:, j] = self.rho * self.rows[:, j - 1] + np.sqrt(1 - self.rho**2) * self.rows[:, j]
+        self.slopes, self.waves, self.bends = rng.normal(size=(3, n_features)) * [[1.0], [1.0], [0.5]]
+        self.frequencies = rng.uniform(1, 2.5, n_features)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Evaluate f."""
+        return X @ self.slopes + np.sin(X * self.frequencies) @ self.waves + X**2 @ self.bends
+
+    def values(self, masks: np.ndarray) -> np.ndarray:
+        """E[f(X) | x_S], (C, R)."""
+        total = np.zeros((len(masks), len(self.rows)))
+        for j in range(masks.shape[1]):
+            mean, variance = self._given(masks, j)
+            wave = np.sin(self.frequencies[j] * mean) * np.exp(-(self.frequencies[j] ** 2) * variance / 2)
+            total += self.slopes[j] * mean + self.waves[j] * wave + self.bends[j] * (mean**2 + variance)
+        return total
+
+    def _given(self, masks: np.ndarray, j: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (C, R) and variance (C, 1) of feature j given x_S."""
+        (left, x_left), (right, x_right) = self._nearest(masks, j, -1), self._nearest(masks, j, 1)
+        a, b = self.rho ** (2 * left), self.rho ** (2 * right)
+        known = masks[:, [j]]
+        scale = np.where(known, 1.0, 1 - a * b)
+        mean = (np.sqrt(a) * (1 - b) * x_left + np.sqrt(b) * (1 - a) * x_right) / scale
+        return np.where(known, self.rows[:, j], mean), np.where(known, 0.0, (1 - a) * (1 - b) / scale)
+
+    def _nearest(self, masks: np.ndarray, j: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """Distance (C, 1) from j to the nearest known feature in a direction, infinite if there is none; its x (C, R)."""
+        distance, x = np.full((len(masks), 1), np.inf), np.zeros((len(masks), len(self.rows)))
+        for k in range(0 if step < 0 else masks.shape[1] - 1, j - step if step < 0 else j - 1, -step):
+            distance = np.where(masks[:, [k]], float(abs(j - k)), distance)
+            x = np.where(masks[:, [k]], self.rows[:, k], x)
+        return distance, x
+
+
+class Unanimity:
+    """v(S) = sum_T c_T [T in S] over random sets T; as trees make them under independence if `largest` is small.
+
+    Sets have all sizes up to `largest` alike, or, with `largest` 5, mostly one to three players.
+    """
+
+    def __init__(self, n_players: int, n_rows: int, seed: int, *, largest: int | None = None) -> None:
+        rng = np.random.default_rng(seed)
+        self.rows = rng.normal(size=(n_rows, n_players))  # to tell rows apart; v does not look at them
+        some = [1, 2, 3] * n_players + [4, 5] * (n_players // 2)
+        sizes = some if largest == 5 else rng.integers(1, (largest or n_players) + 1, 50)
+        self.sets = [rng.choice(n_players, size, replace=False) for size in sizes]
+        self.worths = rng.normal(size=(len(sizes), n_rows)) if largest == 5 else rng.random((len(sizes), n_rows))
+
+    def values(self, masks: np.ndarray) -> np.ndarray:
+        """v(S), (C, R)."""
+        there = np.column_stack([masks[:, members].all(axis=1) for members in self.sets])
+        return there @ self.worths
 
 
 def unpack(codes: np.ndarray, n_players: int) -> np.ndarray:

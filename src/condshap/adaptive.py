@@ -15,10 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.approaches.base import is_sampler
-from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.exceptions import CondShapWarning
-from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import derive_seed, generator, row_keys
 from condshap.types import Floats, Indices, Masks, Rows
@@ -51,14 +49,6 @@ class Aim:
     def variances(self, moments: Moments) -> Floats:
         """Honest variances of v(S), (C, R, O)."""
         return moments.variances * np.where(moments.is_nominal[:, None], self.factors, 1.0)[:, None, :]
-
-
-def squared_influences(plan: CoalitionPlan) -> Floats:
-    """A_jS^2 of every v(S) on every Shapley value, (P, C)."""
-    if plan.is_exact:
-        inside, outside = shapley_coefficients(plan.n_players)
-        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]) ** 2)
-    return np.asarray(wls_operator(plan.masks, plan.weights)[0] ** 2)
 
 
 def choose_samples(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -13,6 +14,7 @@ import numpy as np
 from condshap import __version__
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
+from condshap.exceptions import CondShapWarning
 from condshap.explanation import Explanation, Provenance
 from condshap.solvers import ShapleyValues
 from condshap.tables import snapshot
@@ -22,15 +24,25 @@ from condshap.values import ValueTable
 if TYPE_CHECKING:
     from condshap.explainer import Explainer
 
+_BLURRED = 0.5
+"""Median standard error over mean absolute Shapley value from which on hardly any sign is sure."""
+
 
 def describe(
-    explainer: Explainer, plan: CoalitionPlan, n_samples: Indices, *, seconds: float, **precision: Any
+    explainer: Explainer,
+    plan: CoalitionPlan,
+    n_samples: Indices,
+    *,
+    seconds: float,
+    warned: Sequence[str] = (),
+    **precision: Any,
 ) -> Provenance:
     """How an explanation with the coalitions of `plan` and `n_samples` (C,) for each of them came about.
 
     Parameters
     ----------
     seconds : that explaining took
+    warned : what was said while explaining, beside what was said at fit
     precision : what ``n_coalitions="auto"`` reached, see `Provenance`
     """
     return Provenance(
@@ -44,7 +56,7 @@ def describe(
         base_value_from="mean prediction" if explainer.base_value is None else "given",
         seconds={"fit": explainer.seconds_, "explain": seconds},
         versions=_versions(),
-        warnings=explainer.warnings_,
+        warnings=(*explainer.warnings_, *warned),
         **precision,
     )
 
@@ -71,6 +83,37 @@ def assemble_explanation(
         membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in explainer.players_.membership),
         provenance=provenance,
     )
+
+
+def warn_if_blurred(solved: ShapleyValues, plan: CoalitionPlan, outputs: Sequence[str]) -> tuple[str, ...]:
+    """Warn where standard errors are as large as the values: median error over half of the mean absolute value.
+
+    Parameters
+    ----------
+    solved : values and errors, both (R, P, O)
+    outputs : names of the O outputs
+
+    Returns
+    -------
+    What was said, for the provenance.
+    """
+    size, error = np.abs(solved.values).mean(axis=(0, 1)), np.median(solved.std_errors, axis=(0, 1))
+    is_blurred = error > _BLURRED * size
+    if not len(solved.values) or not is_blurred.any():
+        return ()
+    worst = int(np.argmax(np.where(is_blurred, error / np.maximum(size, 1e-300), 0.0)))
+    where = f" of output {outputs[worst]!r}" if len(outputs) > 1 else ""
+    cure = (
+        "Raise n_samples."
+        if plan.is_exact
+        else f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, set n_coalitions='auto', or use groups."
+    )
+    text = (
+        "standard errors must be well below the Shapley values for their signs and ranks to be trusted, but the median "
+        f"error{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}. {cure}"
+    )
+    warnings.warn(text, CondShapWarning, stacklevel=3)
+    return (text,)
 
 
 def _plain(value: Any) -> Any:

@@ -29,6 +29,9 @@ _LEAST_SPREAD = 0.01
 _HOPELESS = 0.8
 """Of the tolerance: a row to which Monte Carlo noise alone would leave more with all coalitions need not go on."""
 
+_LUCK = 1.1
+"""Rows stop when their errors come out small, and first those whose errors came out too small: taken so much larger."""
+
 Estimate = Callable[[Indices, Indices], ValueTable]
 """Positions (c,) in the whole plan, rows (r,) -> the value table of these coalitions and rows, arrays (c, r, O)."""
 
@@ -143,7 +146,7 @@ def _follow(
         is_last = n_pairs == len(pairs)
         if not is_last and not can_separate(some.masks[some.interior], some.weights[some.interior]):
             continue
-        solved, without_noise = solve_pairs(v, v_errors, some)
+        solved, without_noise = _without_luck(*solve_pairs(v, v_errors, some))
         spread = np.maximum(np.ptp(solved.values, axis=1), goal.least_spread[rows])
         total, without_noise = (_share(e.max(axis=1), spread) for e in (solved.std_errors, without_noise))
         is_hopeless = _share(noise_with_all(v_errors, some), spread) > _HOPELESS * goal.tolerance
@@ -160,6 +163,12 @@ def _follow(
         rows, v, v_errors = rows[~done], v[:, ~done], v_errors[:, ~done]
         if len(rows) == 0:
             return
+
+
+def _without_luck(solved: ShapleyValues, missing: Floats) -> tuple[ShapleyValues, Floats]:
+    """Errors with their part (r, P, O) from missing coalitions enlarged, and that part."""
+    noise = np.maximum(solved.std_errors**2 - missing**2, 0.0)
+    return ShapleyValues(solved.values, np.sqrt((_LUCK * missing) ** 2 + noise)), _LUCK * missing
 
 
 def _share(error: Floats, spread: Floats) -> Floats:

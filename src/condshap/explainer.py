@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from condshap.accelerator.finding import find_accelerator
-from condshap.adaptive import Aim, choose_samples, reach_target, squared_influences
+from condshap.adaptive import Aim, choose_samples, reach_target
 from condshap.additive import find_knots, read_function, without_model
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
-from condshap.assembly import assemble_explanation, describe
+from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
@@ -31,7 +31,7 @@ from condshap.options import (
     check_positive,
     parse_memory,
 )
-from condshap.precision import allocate_samples, measure_error_factors
+from condshap.precision import allocate_samples, measure_error_factors, squared_influences
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.seeding import row_keys
@@ -60,7 +60,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         prediction. Coalitions get samples by their influence and by how uncertain f is given x_S, on training rows first
         and then row by row. The part of `std_errors` that comes from leaving out coalitions is not reduced by samples.
     n_coalitions : int or "auto", optional
-        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. "auto" adds
+        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. They come in
+        pairs of a coalition and its complement, so an odd number gives one less; `provenance.n_coalitions` has the number
+        that was used. A warning says when standard errors are as large as the values, as with many features. "auto" adds
         coalitions to every row until its largest standard error is at most `tolerance` times its spread, its largest minus
         its smallest Shapley value; `refine` goes on from there.
     tolerance : float
@@ -225,7 +227,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
         solved = solve_shapley(table.values, table.std_errors, self.plan_)
-        about = describe(self, self.plan_, self.n_samples_, seconds=time.perf_counter() - start)
+        warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
+        seconds = time.perf_counter() - start
+        about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
         return assemble_explanation(self, X, table, solved, about)
 
     __call__ = explain

@@ -16,6 +16,7 @@ import numpy as np
 from condshap.approaches.base import ConditionalSampler, DrawnRows
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
+from condshap.numerics.kriging import kriging_influences
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import generator, hash_words, row_keys, stage_word
@@ -39,8 +40,20 @@ def sensitivities(plan: CoalitionPlan) -> Floats:
         sizes = np.arange(plan.n_players + 1)
         by_size = sizes * inside**2 + (plan.n_players - sizes) * outside**2
         return np.asarray(by_size[plan.sizes])
-    A, _ = wls_operator(plan.masks, plan.weights)
-    return np.asarray((A**2).sum(axis=0))
+    return np.asarray(squared_influences(plan).sum(axis=0))
+
+
+def squared_influences(plan: CoalitionPlan) -> Floats:
+    """A_jS^2 of every v(S) on every Shapley value, (P, C); the largest of several where kriging chooses by the game."""
+    if plan.is_exact:
+        inside, outside = shapley_coefficients(plan.n_players)
+        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]) ** 2)
+    if not plan.is_kriged:
+        return np.asarray(wls_operator(plan.masks, plan.weights)[0] ** 2)
+    first, last = np.array(plan.pairs()).T
+    found = np.zeros((plan.n_players, len(plan.masks)))  # v of the empty and of the grand coalition is known
+    found[:, first] = found[:, last] = kriging_influences(plan.masks[first]) / 4  # o is half a difference
+    return found
 
 
 def allocate_samples(plan: CoalitionPlan) -> Indices:

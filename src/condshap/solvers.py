@@ -8,16 +8,13 @@ from math import comb
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.odd_games import COVARIANCES, OddSolver, odd_solver
+from condshap.numerics.kriging import PairKriging, few_pairs_factor
 from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients, wls_operator
-from condshap.types import Floats, Masks, Values
+from condshap.types import Floats, Values
 
 _FOLLOWED = 0.1
-_DRAWN = 0.1
-"""Weight of Horvitz and Thompson's variance: with it two standard errors cover 94 % or more in every game tried."""
 _COLUMNS = 32
 
 
@@ -30,7 +27,7 @@ class ShapleyValues:
 
 
 def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> ShapleyValues:
-    """Solve for Shapley values: by eq. (1) of the paper with all coalitions, by constrained regression otherwise.
+    """Solve for Shapley values: by eq. (1) of the paper with all coalitions, by kriging from pairs, else by regression.
 
     Parameters
     ----------
@@ -42,6 +39,8 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     -------
     Values that sum to v(all) - v(0) exactly, and standard errors from Monte Carlo and from sampling of coalitions.
     """
+    if plan.is_kriged and not plan.is_exact:
+        return solve_pairs(values, std_errors, plan)[0]
     n_coalitions, n_rows, n_outputs = values.shape
     v, errors = values.reshape(n_coalitions, -1), std_errors.reshape(n_coalitions, -1)
     phi, variance = np.empty((2, plan.n_players, v.shape[1]))
@@ -57,7 +56,7 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
 
 
 def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tuple[ShapleyValues, Floats]:
-    """Solve for Shapley values from a plan of whole pairs by kriging, see `condshap.numerics.odd_games`.
+    """Solve for Shapley values from a plan of whole pairs by kriging, see `condshap.numerics.kriging`.
 
     Parameters
     ----------
@@ -66,37 +65,19 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
     Returns
     -------
     Values and standard errors, and (R, P, O) the part of these errors that more coalitions would take away.
-
-    Notes
-    -----
-    Every row and output takes the mean over several covariances, weighted by their restricted likelihoods, which are their
-    posterior probabilities. The variance because only some pairs were drawn is the mean of those by each covariance, plus
-    how far their Shapley values lie apart. Monte Carlo noise is counted apart.
     """
     if plan.is_exact:
         return _solve_each_row(values, std_errors, plan), np.zeros((values.shape[1], plan.n_players, values.shape[2]))
     first, last = np.array(plan.pairs()).T
-    masks = plan.masks[first]
-    influence = _missing_influence(masks, plan.inclusion[first])
-    shape = (len(COVARIANCES), values.shape[1], plan.n_players, values.shape[2])
-    phi, missing, noisy = np.empty((3, *shape))
-    likelihood = np.empty((shape[0], shape[1], 1, shape[3]))
-    for c, covariance in enumerate(COVARIANCES):
-        solver = odd_solver(masks, covariance)
-        squares = solver.A**2, solver.residual_operator**2
-        for r in range(shape[1]):  # one row at a time: products of matrices round by the number of their columns
-            v, noise = values[:, r], std_errors[:, r] ** 2
-            odd = np.concatenate([v[first] - v[last], v[-1:] - v[:1]]) / 2
-            odd_noise = np.concatenate([noise[first] + noise[last], np.zeros((1, v.shape[1]))]) / 4
-            phi[c, r], likelihood[c, r, 0], noisy[c, r] = solver.A @ odd, solver.likelihood(odd), squares[0] @ odd_noise
-            missing[c, r] = _missing_pairs_variances(odd, squares[1] @ odd_noise, odd_noise, solver, influence)
-    probability = np.exp(likelihood - likelihood.max(axis=0))
-    probability /= probability.sum(axis=0)
-    mean = (probability * phi).sum(axis=0)
-    variance = (probability * (missing + (phi - mean) ** 2)).sum(axis=0)
-    errors = np.sqrt(variance + (probability * noisy).sum(axis=0))
-    mean += (values[-1] - values[0] - mean.sum(axis=1))[:, None] / plan.n_players  # rounding only: they are efficient
-    return ShapleyValues(mean, errors), np.sqrt(variance)
+    kriging = PairKriging(plan.masks[first], plan.inclusion[first])
+    phi, missing, noisy = np.empty((3, values.shape[1], plan.n_players, values.shape[2]))
+    for r, o in np.ndindex(values.shape[1:]):  # one game at a time: products of matrices round by the number of columns
+        v, noise = values[:, r, o], std_errors[:, r, o] ** 2
+        odd = np.append(v[first] - v[last], v[-1] - v[0]) / 2
+        solved = kriging.solve(odd, (v[first] + v[last]) / 2, (noise[first] + noise[last]) / 4)
+        phi[r, :, o], missing[r, :, o], noisy[r, :, o] = solved.phi, solved.missing, solved.noisy
+    phi += (values[-1] - values[0] - phi.sum(axis=1))[:, None] / plan.n_players  # rounding only: they are efficient
+    return ShapleyValues(phi, np.sqrt(missing + noisy)), np.sqrt(missing)
 
 
 def _solve_each_row(values: Values, std_errors: Values, plan: CoalitionPlan) -> ShapleyValues:
@@ -122,38 +103,6 @@ def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
         with_j, without_j = comb(P - 1, int(s) - 1) * inside[s] ** 2, comb(P - 1, int(s)) * outside[s] ** 2
         total += (with_j + without_j) * (std_errors[plan.sizes == s] ** 2).mean(axis=0)
     return np.sqrt(total)
-
-
-def _missing_influence(masks: Masks, inclusion: Floats) -> Floats:
-    """Weights (P, n) of squared misses of pairs in the variance by Horvitz and Thompson, for their odd parts."""
-    inside, outside = shapley_coefficients(masks.shape[1])
-    sizes = masks.sum(axis=1)
-    twice = 2.0 * np.where(masks.T, inside[sizes], outside[sizes])  # v(S) - v(S^c) is twice its odd part
-    return np.asarray(twice**2 * (1.0 - inclusion) / inclusion**2)
-
-
-def _missing_pairs_variances(
-    odd: Floats, spread_noise: Floats, noise: Floats, solver: OddSolver, influence: Floats
-) -> Floats:
-    """Variance (P, O) of phi because some pairs were drawn and others not, if the solver's covariance holds.
-
-    It is estimated twice, from what the fit misses of every pair when that pair is left out: by the kriging variance,
-    scaled to these misses, and by Horvitz and Thompson's formula, which trusts no covariance but takes pairs as drawn
-    independently. They are not, they keep apart, so it is too large and has little weight.
-
-    Parameters
-    ----------
-    odd, noise : (n + 1, O) odd parts and their Monte Carlo variances
-    spread_noise : (n + 1, O) variances that the noise gives to Q o
-    influence : (P, n) see `_missing_influence`
-    """
-    n_players, n_pairs = influence.shape
-    own = np.diagonal(solver.residual_operator)[:-1, None]
-    misses = (solver.residual_operator @ odd)[:-1]
-    scale = np.maximum(((misses**2 - spread_noise[:-1]) / own).mean(axis=0), 0.0)
-    drawn = influence @ ((misses / own) ** 2 - noise[:-1])
-    both = (1.0 - _DRAWN) * solver.posterior[:, None] * scale + _DRAWN * np.maximum(drawn, 0.0)
-    return np.asarray(both) * _few_pairs_factor(n_pairs - n_players + 1)
 
 
 Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]
@@ -200,9 +149,4 @@ def _coalition_variances(
     corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
     missing_share = 1.0 - plan.inclusion[first]
     total = (A[:, first] ** 2 * missing_share) @ (corrected - random_part)
-    return np.asarray(np.maximum(total, 0.0)) * _few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
-
-
-def _few_pairs_factor(spare: int) -> float:
-    """Square of the t over the normal quantile at 97.5 %, so that 1.96 standard errors cover 95 % with few spare pairs."""
-    return float(stdtrit(max(spare, 1), 0.975) / ndtri(0.975)) ** 2
+    return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)

@@ -97,7 +97,7 @@ def test_regression_with_kernel_weights_and_all_coalitions_is_the_formula(game):
 def test_sampled_plans_are_efficient_ordered_and_exact_for_additive_games(n_players, seed, share):
     n = max(n_players + 1, min(2**n_players - 1, int(share * 200)))
     plan = make_plan(n_players, n, seed=seed)
-    assert len(plan.masks) == n + plan.n_repaired
+    assert len(plan.masks) == n - n % 2 + plan.n_repaired  # whole pairs
     sizes = plan.masks.sum(axis=1)
     assert sizes[0] == 0
     assert sizes[-1] == n_players

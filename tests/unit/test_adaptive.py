@@ -4,10 +4,11 @@ from sklearn.linear_model import LinearRegression
 
 import condshap as cs
 from condshap import adaptive
-from condshap.adaptive import squared_influences
-from condshap.coalitions import all_coalitions, make_plan
+from condshap.coalitions import all_coalitions, make_plan, sample_coalitions
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.shapley import wls_operator
+from condshap.precision import squared_influences
+from condshap.solvers import solve_pairs
 
 
 def normals(n, M, seed):
@@ -30,9 +31,21 @@ def test_influences_are_those_of_the_solver():
     plan = all_coalitions(4)
     A, _ = wls_operator(plan.masks, plan.weights)
     np.testing.assert_allclose(squared_influences(plan)[:, 1:-1], A[:, 1:-1] ** 2, atol=1e-12)
-    sampled = make_plan(8, 60, seed=0)
+    sampled = sample_coalitions(8, 60, seed=0)
     A, _ = wls_operator(sampled.masks, sampled.weights)
     np.testing.assert_allclose(squared_influences(sampled), A**2)
+
+
+def test_influences_with_kriging_are_at_least_those_that_a_game_chooses():
+    # Monte Carlo noise in an additive game: what the errors are made of, but for the games' own relevances
+    plan, rng = make_plan(8, 60, seed=0), np.random.default_rng(0)
+    noise = rng.random((60, 20, 1)) * np.r_[0, np.full(58, 0.01), 0][:, None, None]
+    v = (plan.masks @ np.arange(8.0))[:, None, None] + rng.normal(size=noise.shape) * noise
+    promised = np.sqrt(np.einsum("pc,crn->rpn", squared_influences(plan), noise**2))
+    solved, missing = solve_pairs(v, noise, plan)
+    reported = np.sqrt(np.maximum(solved.std_errors**2 - missing**2, 0))
+    assert (reported <= 1.05 * promised).all()
+    assert (reported >= 0.4 * promised).all()
 
 
 @pytest.mark.parametrize("target", [0.05, 0.01, 0.003])

@@ -9,8 +9,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are not installed
 
+from benchmarks import game_suite
 from benchmarks.coalitions import NUMBERS, Run, over_designs, summarise, table
-from benchmarks.games import Boosted, ClosedForm, exact_values, unpack
+from benchmarks.games import Boosted, Chain, ClosedForm, Unanimity, exact_values, unpack
 from benchmarks.shapr_iterative import Draws, iterate, without_stopping
 
 from condshap.coalitions import all_coalitions
@@ -29,6 +30,32 @@ def test_closed_forms_are_the_conditional_expectations():
         draws[:, mask[0]] = game.rows[row, mask[0]]
         outputs = game.predict(draws)
         assert abs(outputs.mean() - game.values(mask)[0, row]) < 5 * outputs.std() / np.sqrt(200_000)
+
+
+def test_closed_forms_of_a_chain_are_the_conditional_expectations():
+    # 200,000 draws given x_S by the joint normal distribution: within five standard errors, a false alarm in a million
+    game, rng = Chain(5, 2, seed=3), np.random.default_rng(0)
+    mask = np.array([False, True, False, False, True])
+    covariance = game.rho ** np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    pull = np.linalg.solve(covariance[np.ix_(mask, mask)], covariance[np.ix_(mask, ~mask)])
+    left = covariance[np.ix_(~mask, ~mask)] - covariance[np.ix_(~mask, mask)] @ pull
+    for row in range(2):
+        draws = np.tile(game.rows[row], (200_000, 1))
+        draws[:, ~mask] = rng.multivariate_normal(game.rows[row, mask] @ pull, left, 200_000)
+        outputs = game.predict(draws)
+        assert abs(outputs.mean() - game.values(mask[None])[0, row]) < 5 * outputs.std() / np.sqrt(200_000)
+    np.testing.assert_allclose(game.values(np.ones((1, 5), dtype=bool))[0], game.predict(game.rows))
+
+
+def test_suite_of_games_judges_before_and_now_and_where_auto_stops(monkeypatch):
+    monkeypatch.setattr(game_suite, "GAMES", {"sets": lambda *given: Unanimity(*given, largest=5)})
+    monkeypatch.setattr(game_suite, "ROWS", {8: 2})
+    results = list(game_suite.run_game("sets", 8, 1, 2))
+    assert len(results) == 2 * 3 + 3
+    assert all(0 < one["ratio"] < 1 for one in results[:6])
+    text = game_suite.tables(results)
+    assert "| sets | 8 | 10 P |" in text
+    assert "tolerance 2%: coalitions a row" in text
 
 
 @pytest.mark.parametrize(

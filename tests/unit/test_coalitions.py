@@ -79,13 +79,39 @@ def test_inclusion_probabilities_are_frequencies_over_seeds():
 def test_a_sample_that_cannot_separate_players_is_repaired_and_recorded():
     plan = sample_coalitions(10, 11, seed=0)
     assert plan.n_repaired > 0
-    assert len(plan.masks) == 11 + plan.n_repaired
+    assert len(plan.masks) == 10 + plan.n_repaired  # whole pairs
 
 
 def test_a_repair_adds_no_more_than_needed():
-    plan = sample_coalitions(3, 4, seed=0)
-    assert len(plan.masks) == 7
-    assert plan.n_repaired == 3
+    plan = sample_coalitions(4, 6, seed=0)
+    assert len(plan.masks) == 10
+    assert plan.n_repaired == 4
+
+
+@pytest.mark.parametrize("n_players", [4, 5, 6, 9, 12])
+def test_odd_numbers_of_coalitions_give_the_whole_pairs_below_them(n_players):
+    for n in range(2 * n_players + 2, min(6 * n_players, 2**n_players) - 1, 2):
+        even, odd = (make_plan(n_players, k, seed=1) for k in (n, n + 1))
+        np.testing.assert_array_equal(even.masks, odd.masks)
+        np.testing.assert_array_equal(even.weights, odd.weights)
+        assert all(len(pair) == 2 for pair in odd.pairs())
+
+
+def test_pairs_are_solved_by_kriging_wherever_there_are_enough():
+    assert not make_plan(12, 29, seed=0).is_kriged
+    assert make_plan(12, 30, seed=0).is_kriged
+    assert not make_plan(5, 25, seed=0).is_kriged
+    assert make_plan(5, 27, seed=0).is_kriged
+    assert not sample_coalitions(12, 100, seed=0).is_kriged
+    assert not CoalitionPlan.given(all_coalitions(4).masks[1:-1], np.ones(14)).is_kriged
+
+
+def test_a_plan_of_pairs_that_cannot_separate_players_is_repaired_and_recorded(monkeypatch):
+    answers = iter([False, False, True])
+    monkeypatch.setattr("condshap.coalitions.nested.can_separate", lambda *_: next(answers))
+    plan = make_plan(12, 40, seed=0)
+    assert plan.n_repaired == 4
+    assert len(plan.masks) == 44
 
 
 def test_the_same_seed_draws_the_same_coalitions_and_another_seed_does_not():

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from condshap.coalitions import all_coalitions, make_plan
+from condshap.coalitions import all_coalitions, make_plan, sample_coalitions
 from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients
 from condshap.solvers import solve_shapley
 
@@ -74,8 +74,32 @@ def test_coalition_errors_cover_the_answer_with_all_coalitions(n_coalitions):
     position = {mask.tobytes(): i for i, mask in enumerate(everything.masks)}
     covered = []
     for seed in range(60):
-        plan = make_plan(8, n_coalitions, seed=seed)
+        plan = sample_coalitions(8, n_coalitions, seed=seed)
         v = game[[position[mask.tobytes()] for mask in plan.masks]][..., None]
         solved = solve_shapley(v, np.zeros_like(v), plan)
         covered.append(np.abs(solved.values[..., 0].T - truth) <= 1.96 * solved.std_errors[..., 0].T + 1e-9)
     assert 0.90 <= np.mean(covered) <= 0.99
+
+
+@pytest.mark.parametrize("n_coalitions", [24, 40, 80, 200])
+def test_kriging_of_the_same_number_of_coalitions_is_better_and_covers(n_coalitions):
+    # random games of one to four players, P = 8, 20 games, 20 fixed seeds
+    everything, rng = all_coalitions(8), np.random.default_rng(0)
+    game = np.zeros((256, 20))
+    for size in [1] * 8 + [2] * 8 + [3] * 8 + [4] * 4:
+        members = rng.choice(8, size, replace=False)
+        game += everything.masks[:, members].all(axis=1)[:, None] * rng.normal(size=20)
+    truth = exact_shapley(game, everything.masks)
+    position = {mask.tobytes(): i for i, mask in enumerate(everything.masks)}
+    covered, squares = [], np.zeros(2)
+    for seed in range(20):
+        for way, make in enumerate((make_plan, sample_coalitions)):
+            plan = make(8, n_coalitions, seed=seed)
+            v = game[[position[mask.tobytes()] for mask in plan.masks]][..., None]
+            solved = solve_shapley(v, np.zeros_like(v), plan)
+            off = solved.values[..., 0].T - truth
+            squares[way] += (off**2).mean()
+            if plan.is_kriged:
+                covered.append(np.abs(off) <= 1.96 * solved.std_errors[..., 0].T + 1e-9)
+    assert squares[0] < 0.7 * squares[1]
+    assert np.mean(covered) >= 0.93

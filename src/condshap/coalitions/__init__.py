@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from condshap.coalitions.exact import all_coalitions
+from condshap.coalitions.nested import fixed_plan, kriged_from
 from condshap.coalitions.plan import CoalitionPlan
 from condshap.coalitions.players import Players
 from condshap.coalitions.sampled import sample_coalitions
@@ -15,12 +16,16 @@ DEFAULT_SAMPLED = 1000
 
 
 def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> CoalitionPlan:
-    """All coalitions when they are wanted or few enough, a sample of them otherwise.
+    """All coalitions when they are wanted or few enough, some pairs of a coalition and its complement otherwise.
+
+    From 2 P + 6 coalitions on (5 P + 2 with up to five players) pairs keep apart and are solved by kriging; fewer are drawn
+    by the kernel and solved by regression.
 
     Parameters
     ----------
     n_players : P
-    n_coalitions : how many, the empty and the grand one included; None takes all up to 2^10, beyond that 1000.
+    n_coalitions : how many, the empty and the grand one included; None takes all up to 2^10, beyond that 1000. An odd number
+        gives one less, because half a pair is worse than none.
     """
     if n_coalitions is None:
         n_coalitions = 2**n_players if n_players <= DEFAULT_EXACT_PLAYERS else DEFAULT_SAMPLED
@@ -32,4 +37,6 @@ def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> Coaliti
         )
     if n_coalitions >= 2**n_players:
         return all_coalitions(n_players)
+    if n_coalitions >= kriged_from(n_players):
+        return fixed_plan(n_players, n_coalitions, seed=seed)
     return sample_coalitions(n_players, n_coalitions, seed=seed)

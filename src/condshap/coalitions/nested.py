@@ -1,4 +1,4 @@
-"""Players, cap, seed -> one sequence of coalition pairs, whose beginnings are the plans of ``n_coalitions="auto"``.
+"""Players, cap, seed -> one sequence of coalition pairs, whose beginnings are plans of fixed size and those of "auto".
 
 A coalition and its complement form a pair, and pairs of sizes s and P - s form a class. The next pair comes from the class
 that is furthest behind its share, so the number of pairs of every class is a function of their total number alone, and
@@ -24,13 +24,14 @@ import numpy as np
 
 from condshap.coalitions.plan import CoalitionPlan, assemble, coalition_order
 from condshap.exceptions import CoalitionError
-from condshap.numerics.shapley import kernel_weights
+from condshap.numerics.shapley import can_separate, kernel_weights
 from condshap.seeding import generator
 from condshap.types import Floats, Indices, Masks
 
 DEFAULT_CAP = 8192
 GROWTH = 1.1
 _FIRST_PAIRS_PER_PLAYER = 2.5  # fewer leave too little to judge the error by
+_VERY_FEW = 5  # players
 _LEARNING_PAIRS = 499
 _CANDIDATES = 20  # pairs of a class among which its first is chosen
 _NEW_CANDIDATES = 3  # that come before every further one; chosen are then a third to a half of all that were drawn
@@ -63,9 +64,35 @@ def nested_plan(n_players: int, max_coalitions: int | None, *, seed: int) -> tup
     masks = np.concatenate([half, ~half])
     rank = np.empty(len(masks), dtype=np.intp)
     rank[coalition_order(masks)] = np.arange(1, len(masks) + 1)
-    weights, inclusion = _weights(masks)
-    plan = assemble(masks, weights, inclusion, is_exact=n_pairs == 2 ** (n_players - 1) - 1)
-    return plan, rank.reshape(2, -1).T.copy()
+    is_exact = n_pairs == 2 ** (n_players - 1) - 1
+    return assemble(masks, *_weights(masks), is_exact=is_exact, is_kriged=True), rank.reshape(2, -1).T.copy()
+
+
+def kriged_from(n_players: int) -> int:
+    """Fewest coalitions, the empty and the grand one included, for a fixed plan of pairs that is solved by kriging.
+
+    Two pairs more than players are enough to judge the error by. With up to five players most pairs are there by then, and
+    the regression's errors are the more honest ones, so these begin with 5 P + 2.
+    """
+    pairs = n_players + 2 if n_players > _VERY_FEW else int(_FIRST_PAIRS_PER_PLAYER * n_players)
+    return 2 * pairs + 2
+
+
+def fixed_plan(n_players: int, n_coalitions: int, *, seed: int) -> CoalitionPlan:
+    """Plan of the first pairs of the sequence: `n_coalitions`, one less if that is odd, or more until they are enough.
+
+    Enough is what can tell all players apart.
+    """
+    least = n_coalitions // 2 - 1
+    for n_pairs in range(least, 2 ** (n_players - 1)):
+        half = pair_sequence(n_players, n_pairs, seed=seed)
+        masks = np.concatenate([half, ~half])
+        weights, inclusion = _weights(masks)
+        if can_separate(masks, weights):
+            break
+    is_exact = n_pairs == 2 ** (n_players - 1) - 1
+    added = 2 * (n_pairs - least)
+    return assemble(masks, weights, inclusion, is_exact=is_exact, n_repaired=added, is_kriged=True)
 
 
 def beginning(plan: CoalitionPlan, pairs: Indices, n_pairs: int) -> tuple[CoalitionPlan, Indices]:
@@ -73,7 +100,7 @@ def beginning(plan: CoalitionPlan, pairs: Indices, n_pairs: int) -> tuple[Coalit
     positions = np.concatenate([[0], np.sort(pairs[:n_pairs].ravel()), [len(plan.masks) - 1]]).astype(np.intp)
     masks = plan.masks[positions[1:-1]]
     is_exact = plan.is_exact and n_pairs == len(pairs)
-    return assemble(masks, *_weights(masks), is_exact=is_exact), positions
+    return assemble(masks, *_weights(masks), is_exact=is_exact, is_kriged=True), positions
 
 
 def checkpoints(n_players: int, n_pairs: int) -> list[int]:

@@ -29,6 +29,8 @@ class CoalitionPlan:
         All 2^P coalitions are there, so the Shapley formula (eq. 1 of the paper) can be used.
     n_repaired : int
         Coalitions added because the sample alone could not tell some players apart.
+    is_kriged : bool
+        The coalitions are whole pairs that keep apart, so kriging can be used in place of the regression.
     """
 
     masks: Masks
@@ -36,6 +38,7 @@ class CoalitionPlan:
     inclusion: Floats
     is_exact: bool
     n_repaired: int = 0
+    is_kriged: bool = False
 
     @classmethod
     def given(cls, masks: Masks, weights: Floats) -> CoalitionPlan:
@@ -88,7 +91,13 @@ class CoalitionPlan:
 
 
 def assemble(
-    masks: Masks, weights: Floats, inclusion: Floats, *, is_exact: bool = False, n_repaired: int = 0
+    masks: Masks,
+    weights: Floats,
+    inclusion: Floats,
+    *,
+    is_exact: bool = False,
+    n_repaired: int = 0,
+    is_kriged: bool = False,
 ) -> CoalitionPlan:
     """Order interior coalitions by size, then lexicographic, and put the trivial ones around them."""
     order = coalition_order(masks)
@@ -100,6 +109,7 @@ def assemble(
         inclusion=np.concatenate([[1.0], inclusion[order], [1.0]]),
         is_exact=is_exact,
         n_repaired=n_repaired,
+        is_kriged=is_kriged,
     )
 
 

@@ -29,16 +29,17 @@ def sample_coalitions(n_players: int, n_coalitions: int, *, seed: int) -> Coalit
     Parameters
     ----------
     n_players : P, at least 3
-    n_coalitions : between P + 1 and 2^P - 1
+    n_coalitions : between P + 1 and 2^P - 1; an odd number gives one less, as half a pair is worse than none
     seed : names the random stream
     """
-    depth = deterministic_depth(n_players, n_coalitions)
-    least = 2 * n_players + 1 if depth == 0 else 0  # fewer cannot be enough, see below
-    for n_actual in range(max(n_coalitions, least), 2**n_players):
+    depth = deterministic_depth(n_players, n_coalitions - n_coalitions % 2)
+    n_whole = n_coalitions - n_coalitions % 2
+    least = 2 * n_players + 2 if depth == 0 else 0  # fewer cannot be enough, see below
+    for n_actual in range(max(n_whole, least), 2**n_players, 2):
         masks, weights, inclusion = _draw(n_players, n_actual, depth, seed)
         if _is_enough(masks, weights):
-            return assemble(masks, weights, inclusion, n_repaired=n_actual - n_coalitions)
-    return replace(all_coalitions(n_players), n_repaired=2**n_players - n_coalitions)
+            return assemble(masks, weights, inclusion, n_repaired=n_actual - n_whole)
+    return replace(all_coalitions(n_players), n_repaired=2**n_players - n_whole)
 
 
 def _is_enough(masks: Masks, weights: Floats) -> bool:
@@ -118,7 +119,7 @@ def _draw_pairs(n_players: int, n_wanted: int, depth: int, rng: np.random.Genera
             n_draws += 2
             if len(found) >= n_wanted:
                 break
-    masks = list(found.values())[:n_wanted]  # an odd number leaves the last complement out
+    masks = list(found.values())
     return _Draws(np.array(masks, dtype=bool).reshape(-1, n_players), n_draws)
 
 

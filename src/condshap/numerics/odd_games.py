@@ -7,24 +7,31 @@ one coalition tells something about its neighbours. So the rest is taken as a Ga
 
 .. math::
 
-    k(S, S') = \sum_{d, b} w_{db}\, e_d(z \cdot z')\, (\sigma \sigma')^b,
+    k(S, S') = \sum_{d, b} w_{db}\, e_d(r_1 z_1 z'_1, \ldots, r_P z_P z'_P)\, (\sigma \sigma')^b,
 
-where e_d sums the products of d different z_j z'_j, sigma = (2 |S| - P) / P, and d + b is odd. Terms with b = 0 are
-interactions of d players; those with b > 0 are effects and interactions of two that change with the size of the
-coalition, as they do when features depend on each other. Shapley values of a realisation are known in closed form, and
-leaving out one pair after the other costs nothing, so the error is judged by pairs that the fit has not seen.
+where e_d sums the products of d different arguments, sigma = (2 |S| - P) / P, and d + b is odd. Terms with b = 0 are
+interactions of d players; those with b > 0 are effects and interactions that change with the size of the coalition, as they
+do when features depend on each other. r_j > 0 is the relevance of player j: interactions of relevant players are larger. All
+r_j are 1 unless a game tells otherwise, see `condshap.numerics.relevance`.
+
+Shapley values of a realisation are known in closed form: z_T sigma^b is symmetric in the members of T and in the others,
+so every coefficient spreads over players by two numbers that depend on (P, d, b) only. Leaving out one pair after the other
+costs nothing, so the error is judged by pairs that the fit has not seen. Monte Carlo noise of o, whose variances are known,
+is the nugget: it stands on the diagonal beside what no term describes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 
-from condshap.types import Floats, Indices, Masks
+from condshap.types import Floats, Masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +48,20 @@ COVARIANCES = tuple(
         ({(3, 0): 2.0, (5, 0): 0.02, (1, 2): 0.3, (2, 1): 1.0, (2, 3): 0.03}, 0.01),
         ({(3, 0): 0.3, (5, 0): 0.05, (7, 0): 0.03, (1, 2): 0.5, (1, 4): 0.3, (2, 1): 1.0, (2, 3): 1.0}, 0.03),
         ({(3, 0): 0.03, (5, 0): 0.02, (7, 0): 0.03, (1, 2): 1.0, (1, 4): 0.5, (2, 1): 1.0, (2, 3): 10.0}, 0.3),
+        (
+            {(3, 0): 0.3, (5, 0): 0.01, (1, 2): 0.5, (1, 4): 0.3, (2, 1): 1.0, (2, 3): 1.0, (3, 2): 0.3, (4, 1): 0.1},
+            0.0005,
+        ),
+        (
+            {(1, 2): 1.0, (1, 4): 1.0, (1, 6): 0.3, (2, 1): 0.3, (2, 3): 0.3, (2, 5): 0.1, (3, 0): 0.01, (3, 2): 0.01},
+            0.0001,
+        ),
     )
 )
-"""Games of interactions among few players, games of strongly dependent features, and one between."""
+"""Games of interactions among few players, games of strongly dependent features, one between, smooth ones, and games in
+which little but the size of the coalition changes the effects."""
 _EXACTLY = 1e-9
+_BLOCK = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,103 +71,160 @@ class OddSolver:
     Attributes
     ----------
     A : (P, n + 1) such that phi = A o
-    residual_operator : (n + 1, n + 1), Q; (Q o)_i / Q_ii is the error of predicting o_i from all others
-    posterior : (P,) variances of phi under the covariance above, for a scale of 1
+    whitener : (n + 1, n + 1), the inverse of the covariance's lower Cholesky factor
+    basis : (n + 1, P) orthonormal, of the players' effects after whitening
+    own : (n + 1,) diagonal of Q, where (Q o)_i / Q_ii is the error of predicting o_i from all others
+    posterior : (P,) variances of phi because pairs are missing, for a scale of 1 and without the nugget's part
     log_volume : logarithm of the determinants in the restricted likelihood
     """
 
     A: Floats
-    residual_operator: Floats
+    whitener: Floats
+    basis: Floats
+    own: Floats
     posterior: Floats
     log_volume: float
 
-    def likelihood(self, odd: Floats) -> Floats:
-        """Restricted log-likelihood (n,) of games o (n + 1, n) at their best scale, up to a constant."""
+    def residuals(self, odd: Floats) -> tuple[Floats, float]:
+        """Q o (n + 1,) of one game o (n + 1,), and its restricted log-likelihood at the best scale, up to a constant."""
+        white = self.whitener @ odd
+        white = white - self.basis @ (self.basis.T @ white)
         n_free = len(odd) - len(self.A)
-        squares = np.einsum("in,in->n", odd, self.residual_operator @ odd)
-        return np.asarray(-0.5 * (n_free * np.log(np.maximum(squares, 1e-300)) + self.log_volume))
+        likelihood = -0.5 * (n_free * np.log(max(float(white @ white), 1e-300)) + self.log_volume)
+        return np.asarray(self.whitener.T @ white), float(likelihood)
 
 
-def odd_solver(masks: Masks, covariance: Covariance) -> OddSolver:
-    """Universal kriging of Shapley values from one coalition (n, P) of every pair; at least P pairs that differ."""
-    n_players = masks.shape[1]
-    everyone = np.concatenate([masks, np.ones((1, n_players), dtype=bool)])
-    sizes, signs = everyone.sum(axis=1), 2.0 * everyone - 1.0
-    matrix = _covariance(sizes[:, None], sizes[None, :], signs @ signs.T, n_players, covariance)
-    matrix[np.diag_indices(len(masks))] += covariance.rest
-    matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
-    inside, outside = _shapley_of_sections(n_players, covariance)
-    of_sections = np.where(everyone, inside[sizes, None], outside[sizes, None])  # (n + 1, P)
-    K = np.linalg.inv(matrix)
-    trend = K @ signs
-    gram = np.linalg.inv(signs.T @ trend)
-    log_volume = np.linalg.slogdet(matrix)[1] - np.linalg.slogdet(gram)[1]
-    Q = K - trend @ gram @ trend.T
-    unexplained = 2.0 * np.eye(n_players) - trend.T @ of_sections  # z_j has the Shapley value 2 for j, 0 for others
-    A = of_sections.T @ K + unexplained.T @ gram @ trend.T
-    posterior = (
-        _prior_variance(inside, outside, n_players)
-        - np.einsum("np,np->p", of_sections, K @ of_sections)
-        + np.einsum("kp,kl,lp->p", unexplained, gram, unexplained)
-    )
-    return OddSolver(A, Q, np.maximum(posterior, 0.0), float(log_volume))
+@dataclass(frozen=True, slots=True, eq=False)
+class OddPrior:
+    """Covariance of n pairs and the grand coalition, and of these with the Shapley values of P players.
+
+    Attributes
+    ----------
+    signs : (n + 1, P)
+    matrix : (n + 1, n + 1) covariance of o, the diagonal with what no term describes
+    sections : (n + 1, P) covariances of o with the Shapley values
+    variances : (P,) of the Shapley values
+    """
+
+    signs: Floats
+    matrix: Floats
+    sections: Floats
+    variances: Floats
+
+    def unexplained(self) -> float:
+        """Mean variance of o per degree of freedom that effects of single players leave, for a scale of 1."""
+        basis = np.linalg.qr(self.signs)[0]
+        explained = float((basis * (self.matrix @ basis)).sum())
+        return (float(np.trace(self.matrix)) - explained) / (len(self.signs) - len(self.variances))
+
+    def solver(self, nugget: Floats | float = 0.0) -> OddSolver:
+        """Universal kriging with noise of these variances (n,) in o of the pairs, in units of this covariance."""
+        n_players = self.signs.shape[1]
+        noise = np.broadcast_to(np.asarray(nugget, dtype=np.float64), (len(self.signs) - 1,))
+        factor = np.linalg.cholesky(self.matrix + np.diag(np.append(noise, 0.0)))
+        whitener = np.asarray(dtrtri(factor, lower=1)[0])
+        trend, sections = whitener @ self.signs, whitener @ self.sections
+        small = np.linalg.cholesky(trend.T @ trend)
+        basis = solve_triangular(small, trend.T, lower=True, check_finite=False).T
+        wanted = 2.0 * np.eye(n_players) - trend.T @ sections  # z_j has the Shapley value 2 for j, 0 for others
+        left = solve_triangular(small, wanted, lower=True, check_finite=False)
+        A = (sections + basis @ left).T @ whitener
+        total = self.variances - (sections**2).sum(axis=0) + (left**2).sum(axis=0)
+        own = (whitener**2).sum(axis=0) - ((basis.T @ whitener) ** 2).sum(axis=0)
+        posterior = np.maximum(total - A[:, :-1] ** 2 @ noise, 0.0)
+        log_volume = 2.0 * float(np.log(np.diagonal(factor)).sum() + np.log(np.diagonal(small)).sum())
+        return OddSolver(A, whitener, basis, own, posterior, log_volume)
 
 
-def _covariance(
-    sizes: Indices | Floats, others: Indices | Floats, products: Floats, n_players: int, covariance: Covariance
-) -> Floats:
-    """Evaluate k for coalitions of these sizes whose signs have these scalar products z'z'; all broadcast."""
-    P = n_players
-    e = [np.ones_like(products), products]
-    for d in range(1, 7):  # Newton's identity for values +1 and -1
-        e.append((products * e[d] - (P - d + 1) * e[d - 1]) / (d + 1))
-    slopes = (2.0 * sizes - P) * (2.0 * others - P) / P**2
-    all_slopes = (2.0 * np.arange(1, P) - P) ** 2 / P**2
-    total = np.zeros(np.broadcast_shapes(products.shape, slopes.shape))
+def odd_prior(masks: Masks, covariance: Covariance, relevance: Floats | None = None) -> OddPrior:
+    """Prior for one coalition (n, P) of every pair, with these relevances (P,) of players, by default all 1."""
+    n_pairs, P = masks.shape
+    signs = 2.0 * np.concatenate([masks, np.ones((1, P), dtype=bool)]) - 1.0
+    r = np.ones(P) if relevance is None else relevance
+    slopes, all_slopes = signs.mean(axis=1), (2.0 * np.arange(1, P) - P) / P
+    degrees = range(1, max(d for (d, _), _ in covariance.terms) + 1)
+    of_one = _elementary([signs @ r**k if k % 2 else np.full(n_pairs + 1, (r**k).sum()) for k in degrees])
+    of_all = _elementary([np.asarray((r**k).sum()) for k in degrees])
+    without_one, without_all = _without_each(of_one, signs * r), _without_each(of_all, r)
+    sections, variances = np.zeros((n_pairs + 1, P)), np.zeros(P)
+    scaled: list[tuple[int, int, float]] = []
     for (d, b), weight in covariance.terms:
-        scale = comb(P, d) * float((all_slopes**b).mean())
-        if scale > 0:
-            total += weight / scale * e[d] * slopes**b
-    return total
+        scale = float(of_all[d]) * float((all_slopes ** (2 * b)).mean())
+        if d > P or scale <= 0:  # fewer players than the term has
+            continue
+        w = weight / scale
+        scaled.append((d, b, w))
+        member, other = _shapley_of_term(P, d, b)
+        spread = other * of_one[d][:, None] + (member - other) * signs * r * without_one[d - 1]
+        sections += w * (slopes**b)[:, None] * spread
+        variances += w * (other**2 * without_all[d] + member**2 * r * without_all[d - 1])
+    matrix = _matrix(signs, r, scaled)
+    matrix[np.diag_indices(n_pairs)] += covariance.rest
+    matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
+    return OddPrior(signs, matrix, sections, variances)
 
 
-@lru_cache(maxsize=8)
-def _shapley_of_sections(n_players: int, covariance: Covariance) -> tuple[Floats, Floats]:
-    r"""Shapley values of S -> k(S', S) for S' of sizes 0, ..., P: of members of S' and of the others, both (P + 1,).
+def _matrix(signs: Floats, relevance: Floats, terms: Sequence[tuple[int, int, float]]) -> Floats:
+    """Sum (n, n) of terms (d, b, w) for coalitions with these signs (n, P), in blocks of lines that the cache can hold."""
+    found, slopes = np.zeros((len(signs), len(signs))), signs.mean(axis=1)
+    largest = max((d for d, _, _ in terms), default=1)
+    for start in range(0, len(signs), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        e = _elementary(_power_sums(signs[some], signs, relevance, largest))
+        for b in {b for _, b, _ in terms}:
+            total = np.asarray(sum(w * e[d] for d, own, w in terms if own == b))
+            power = slopes**b
+            found[some] += total * (power[some, None] * power) if b else total
+    return found
 
-    phi_j is the mean over sizes of E[k | j in S] - E[k | j not in S], with S uniform among coalitions of a size, so that
-    |S \cap S'| is hypergeometric.
+
+def _power_sums(some: Floats, signs: Floats, relevance: Floats, largest: int) -> list[Floats]:
+    """Sums over j of (r_j z_j z'_j)^k, k = 1, ..., largest: (m, n) for odd k, one number for even k."""
+    r = relevance
+    if (r == 1.0).all():  # all odd powers are the same
+        odd = some @ signs.T
+        return [odd if k % 2 else np.full((1, 1), float(len(r))) for k in range(1, largest + 1)]
+    return [(some * r**k) @ signs.T if k % 2 else np.full((1, 1), (r**k).sum()) for k in range(1, largest + 1)]
+
+
+def _elementary(sums: Sequence[Floats]) -> list[Floats]:
+    """Elementary symmetric polynomials e_0, e_1, ... from power sums p_1, p_2, ..., by Newton's identities."""
+    found: list[Floats] = [np.ones_like(sums[0])]
+    for d in range(1, len(sums) + 1):
+        total = found[d - 1] * sums[0]
+        for k in range(2, d + 1):
+            total = total + found[d - k] * sums[k - 1] if k % 2 else total - found[d - k] * sums[k - 1]
+        found.append(np.asarray(total / d))
+    return found
+
+
+def _without_each(elementary: Sequence[Floats], arguments: Floats) -> list[Floats]:
+    """Elementary polynomials (..., P) of all arguments (..., P) but one, for each one."""
+    found: list[Floats] = [np.ones_like(arguments)]
+    for e in elementary[1:]:
+        found.append(e[..., None] - arguments * found[-1])
+    return found
+
+
+@lru_cache(maxsize=256)
+def _shapley_of_term(n_players: int, d: int, b: int) -> tuple[float, float]:
+    """Shapley values of S -> z_T sigma^b for |T| = d: of a member of T and of any other player.
+
+    phi_j is the mean over sizes s of the others of E[v(S + j) - v(S)], with S uniform among coalitions of s others.
     """
     P = n_players
-    inside, outside = np.zeros((2, P + 1))
-    s, t = np.meshgrid(np.arange(P + 1), np.arange(P + 1), indexing="ij")
-    for size in range(P + 1):
-        k = _covariance(s, np.asarray(size), np.asarray(P - 2.0 * (s + size - 2 * t)), P, covariance)
-        if size > 0:
-            chance = _hypergeometric(t - 1, size - 1, s - 1, P - 1) - _hypergeometric(t, size - 1, s, P - 1)
-            inside[size] = (chance * k).sum() / P
-        if size < P:
-            chance = _hypergeometric(t, size, s - 1, P - 1) - _hypergeometric(t, size, s, P - 1)
-            outside[size] = (chance * k).sum() / P
-    return inside, outside
+    slopes = (2.0 * np.arange(P + 1) - P) / P
+    after, before = slopes[1:] ** b, slopes[:-1] ** b
+    member = float((_mean_products(d - 1, P - 1) * (after + before)).mean()) if d <= P else 0.0
+    other = float((_mean_products(d, P - 1) * (after - before)).mean()) if d < P else 0.0
+    return member, other
 
 
-def _hypergeometric(t: Indices, marked: int, drawn: Indices, total: int) -> Floats:
-    """Probability that `drawn` of `total` players hold t of the `marked` ones; 0 where that cannot be."""
-    possible = (t >= 0) & (t <= marked) & (drawn >= t) & (drawn - t <= total - marked) & (drawn <= total)
-    held, others = t[possible], (drawn - t)[possible]
-    log_factorial = gammaln(np.arange(total + 2) + 1.0)
-
-    def log_comb(n: int, k: Indices) -> Floats:
-        return np.asarray(log_factorial[n] - log_factorial[k] - log_factorial[n - k])
-
-    chance = np.zeros(t.shape)
-    chance[possible] = np.exp(
-        log_comb(marked, held) + log_comb(total - marked, others) - log_comb(total, held + others)
-    )
-    return chance
-
-
-def _prior_variance(inside: Floats, outside: Floats, n_players: int) -> float:
-    """Variance of phi_j: Shapley value of the function that has these values for coalitions with and without j."""
-    return float((inside[1:] - outside[:-1]).sum() / n_players)
+def _mean_products(d: int, n_players: int) -> Floats:
+    """Mean product of the signs of d players when s = 0, ..., n of all n are in the coalition, shape (n + 1,)."""
+    total = np.zeros(n_players + 1)
+    for s in range(n_players + 1):
+        held = range(max(0, d + s - n_players), min(d, s) + 1)
+        signed = sum((-1) ** (d - t) * comb(d, t) * comb(n_players - d, s - t) for t in held)
+        total[s] = signed / comb(n_players, s)  # whole numbers until here: nothing cancels
+    return total
