@@ -45,6 +45,7 @@ def describe(
         seconds={"fit": explainer.seconds_, "explain": seconds},
         versions=_versions(),
         warnings=explainer.warnings_,
+        draw_check=explainer.draw_check_,
         **precision,
     )
 
