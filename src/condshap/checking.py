@@ -23,7 +23,7 @@ from condshap.numerics.likeness import FREQUENCY, Difference, Tables, count_diff
 from condshap.numerics.score_columns import Score, learn_scores, score_rows
 from condshap.numerics.threads import single_threaded_blas
 from condshap.schema import FeatureSchema
-from condshap.seeding import generator, hash_words, row_keys, stage_word
+from condshap.seeding import generator, hash_words, stage_word
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.values import draw
 
@@ -51,7 +51,9 @@ class _Compared:
         """Choose rows at random, in random order."""
         columns = learn_scores(X, [len(feature.levels or ()) for feature in schema.features])
         positions = generator(seed, _STAGE).permutation(len(X))[:_MOST]
-        keys = hash_words(stage_word(_STAGE), row_keys(X[positions]))
+        keys = hash_words(
+            stage_word(_STAGE), positions
+        )  # not by content: rows of levels repeat, and would share their draws
         return cls(X, positions, keys, columns, score_rows(columns, X[positions]))
 
     def some(self, n: int) -> _Compared:

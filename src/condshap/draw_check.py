@@ -46,8 +46,8 @@ class Departure:
 
     @property
     def share(self) -> float:
-        """The difference over what matters of its kind."""
-        return self.size / LIMITS[self.kind]
+        """The difference over what matters of its kind: twice as much with nothing known, as no Shapley value uses that."""
+        return self.size / LIMITS[self.kind] / (1 if self.known else 2)
 
     @property
     def is_large(self) -> bool:
