@@ -83,6 +83,7 @@ def check_draws(
     compared, found, n_rows = _Compared.choose(X, schema, seed), [], 0
     if not compared.columns:
         return None
+    chosen = [(part, known) for part, known in chosen if not known[compared.features].all()]  # constants have no scores
     n_differences = sum(count_differences(known[compared.features]) for _, known in chosen)
     lends: dict[int, bool] = {}
     for part, known in chosen:

@@ -88,7 +88,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
             setattr(explainer, name, value)
         explainer.schema_, explainer.players_, explainer.plan_ = schema, players, plan
         explainer.parts_, explainer.predictor_ = parts, predictor
-        check = state.facts.get("draw_check")  # files from before there was one have none
+        check = learned.get("draw_check_")  # files from before there was one have none
         explainer.draw_check_ = None if check is None else DrawCheck.from_json(check)
         explainer.knots_ = learned.get("knots_")  # files from before curves were read have none
         explainer.function_ = read_function(predictor, schema, rows, explainer.additive, explainer.knots_)
@@ -113,6 +113,7 @@ def _take_apart(explainer: Explainer) -> State:
     """Everything but the model; plain options and attributes that are added later are stored by themselves."""
     options = {k: v for k, v in explainer.get_params(deep=False).items() if k not in _OPTIONS_APART}
     learned = {k: v for k, v in vars(explainer).items() if k.endswith("_") and k not in _LEARNED_APART}
+    learned["draw_check_"] = None if explainer.draw_check_ is None else explainer.draw_check_.to_json()
     outputs = explainer.predictor_(explainer.example_rows_.copy())
     about_model = {"output_names": explainer.predictor_.output_names, "outputs": outputs}
     owner = "the explainer"
@@ -128,7 +129,6 @@ def _take_apart(explainer: Explainer) -> State:
     }
     choice = _store_choice(explainer)
     facts = {"parts": list(parts), "approach": choice, "plan_was_given": explainer.coalitions is explainer.plan_}
-    facts["draw_check"] = None if explainer.draw_check_ is None else explainer.draw_check_.to_json()
     state = State({}, facts)
     for name, one in all_parts.items():
         state = state.joined(one.named(name))

@@ -268,6 +268,12 @@ def test_scores_have_mean_0_and_variance_1_whatever_the_column():
     assert [column.feature for column in columns] == [0, 0, 1, 1, 2]
 
 
+def test_a_constant_column_does_no_harm():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert fitted(normals(100).assign(k=1.0), "independence").draw_check_.score > 1
+
+
 def test_constant_columns_and_rare_levels_have_no_scores():
     rows = np.column_stack([np.ones(200), np.r_[np.zeros(199), 1]])
     assert learn_scores(rows, [0, 2]) == []
