@@ -57,6 +57,7 @@ def describe(
         seconds={"fit": explainer.seconds_, "explain": seconds},
         versions=_versions(),
         warnings=(*explainer.warnings_, *warned),
+        draw_check=explainer.draw_check_,
         **precision,
     )
 

@@ -17,9 +17,11 @@ from condshap.additive import find_knots, read_function, without_model
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
+from condshap.checking import announce_departures, check_draws
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
 from condshap.combination import Part, make_parts, restrict_parts
+from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
 from condshap.options import (
@@ -99,6 +101,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
         of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
         one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
+    check_draws : bool
+        Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
+        `draw_check_` has what was found. It calls no model and takes about a second.
+
+    Attributes
+    ----------
+    draw_check_ : DrawCheck or None
+        None where nothing is drawn (`categorical` and regression approaches), samples ask the model (`empirical` with AICc
+        bandwidths), there are fewer than 20 rows, or `check_draws` is False.
 
     Examples
     --------
@@ -130,6 +141,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         fast_trees: bool = True,
         additive: bool | str = "auto",
         target_error: float | None = None,
+        check_draws: bool = True,
     ) -> None:
         self.model = model
         self.approach = approach
@@ -149,6 +161,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.fast_trees = fast_trees
         self.additive = additive
         self.target_error = target_error
+        self.check_draws = check_draws
 
     def __sklearn_clone__(self) -> Explainer:
         """Unfitted copy that keeps the fitted model: cloning that as well would leave nothing to explain."""
@@ -205,6 +218,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
         self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
         self.parts_ = self._fit_parts(parts, rows)
+        self.draw_check_ = self._check_draws(rows)
         self.base_value_ = self._base_value(rows)
         factors = self._error_factors(rows)
         if self.target_error is not None:
@@ -268,6 +282,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         check_choice("progress", self.progress, ("auto", True, False))
         check_choice("fast_trees", self.fast_trees, (True, False))
         check_choice("additive", self.additive, ("auto", True, False))
+        check_choice("check_draws", self.check_draws, (True, False))
         if self.n_samples is not None:
             check_integer("n_samples", self.n_samples, least=1)
         if self.target_error is not None:
@@ -388,6 +403,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                     setattr(part.approach, option, getattr(self, option))
             fit_approach(part.approach, rows, self.schema_, plan=plan, seed=self.seed, predict=self.predictor_)
         return tuple(parts)
+
+    def _check_draws(self, rows: Rows) -> DrawCheck | None:
+        """Compare training rows (N, M) with draws, and warn if they do not look alike."""
+        if not self.check_draws:
+            return None
+        found = check_draws(self.parts_, rows, self.schema_, self.plan_, self.masks_, seed=self.seed)
+        announce_departures(found, self.parts_)
+        return found
 
     def _error_factors(self, rows: Rows) -> Floats:
         """Variance of v(S) over the variance of independent draws, (C, O), for approaches that leave it to be measured."""

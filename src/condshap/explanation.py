@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from condshap.draw_check import DrawCheck
 from condshap.evaluation import MSEv, mean_squared_error
 from condshap.tables import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table
@@ -39,6 +40,8 @@ class Provenance:
     """Largest standard error over the row's spread, of the worst row; to be compared with `tolerance`."""
     n_iterations: int | None = None
     """How often coalitions were added, the first ones included."""
+    draw_check: DrawCheck | None = None
+    """Whether draws look like the training rows, see there; None where that was not looked at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

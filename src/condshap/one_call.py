@@ -39,6 +39,7 @@ def explain(
     fast_trees: bool = True,
     additive: bool | str = "auto",
     target_error: float | None = None,
+    check_draws: bool = True,
 ) -> Explanation:
     """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
     explainer = Explainer(
@@ -60,6 +61,7 @@ def explain(
         fast_trees=fast_trees,
         additive=additive,
         target_error=target_error,
+        check_draws=check_draws,
     )
     return explainer.fit(X_train, categorical=categorical).explain(X)
 

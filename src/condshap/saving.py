@@ -22,6 +22,7 @@ from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
 from condshap.combination import Part, new_approach
+from condshap.draw_check import DrawCheck
 from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
 from condshap.predict import Predictor
@@ -32,7 +33,7 @@ from condshap.stored_values import restore_values, store_values
 from condshap.types import Model, Outputs
 
 _OPTIONS_APART = {"model", "approach", "coalitions"}
-_LEARNED_APART = {"schema_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_"}
+_LEARNED_APART = {"schema_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_", "draw_check_"}
 _CLEARLY = 1e-4  # of the largest prediction; rounding on another machine or device stays far below
 
 
@@ -87,6 +88,8 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
             setattr(explainer, name, value)
         explainer.schema_, explainer.players_, explainer.plan_ = schema, players, plan
         explainer.parts_, explainer.predictor_ = parts, predictor
+        check = learned.get("draw_check_")  # files from before there was one have none
+        explainer.draw_check_ = None if check is None else DrawCheck.from_json(check)
         explainer.knots_ = learned.get("knots_")  # files from before curves were read have none
         explainer.function_ = read_function(predictor, schema, rows, explainer.additive, explainer.knots_)
         explainer.masks_ = players.feature_masks(plan.masks)
@@ -110,6 +113,7 @@ def _take_apart(explainer: Explainer) -> State:
     """Everything but the model; plain options and attributes that are added later are stored by themselves."""
     options = {k: v for k, v in explainer.get_params(deep=False).items() if k not in _OPTIONS_APART}
     learned = {k: v for k, v in vars(explainer).items() if k.endswith("_") and k not in _LEARNED_APART}
+    learned["draw_check_"] = None if explainer.draw_check_ is None else explainer.draw_check_.to_json()
     outputs = explainer.predictor_(explainer.example_rows_.copy())
     about_model = {"output_names": explainer.predictor_.output_names, "outputs": outputs}
     owner = "the explainer"

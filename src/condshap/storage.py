@@ -68,6 +68,7 @@ def load_explanation(path: str | Path) -> Explanation:
 
 
 def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
+    from condshap.draw_check import DrawCheck
     from condshap.explanation import Explanation, Provenance
     from condshap.values import ValueTable
 
@@ -86,6 +87,7 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
 
     provenance = about["provenance"]
     lists = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
+    check = provenance.get("draw_check")  # files from before there was one have none
     data = {name.removeprefix("data/"): arrow.column(name) for name in arrow.column_names if name.startswith("data/")}
     return Explanation(
         values=stack("shapley"),
@@ -98,7 +100,9 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
         player_names=tuple(names["players"]),
         output_names=tuple(names["outputs"]),
         membership=tuple(tuple(member) for member in about["membership"]),
-        provenance=Provenance(**{**provenance, **lists}),
+        provenance=Provenance(
+            **{**provenance, **lists, "draw_check": None if check is None else DrawCheck.from_json(check)}
+        ),
     )
 
 

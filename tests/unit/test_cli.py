@@ -242,6 +242,18 @@ def test_warnings_are_lines_without_a_source(folder: Path, tmp_path: Path) -> No
     assert "warnings.warn" not in result.stderr
 
 
+@pytest.mark.filterwarnings("default::condshap.CondShapWarning")
+@pytest.mark.parametrize(("option", "warns"), [("--check-draws", True), ("--no-check-draws", False)])
+def test_draws_that_do_not_look_like_rows_are_announced(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, warns: bool
+) -> None:
+    monkeypatch.setattr("condshap.approaches.independence.Independence.ignores_dependence", False)
+    _table(200, 0).assign(mass=lambda table: table["size"]).to_csv(tmp_path / "train.csv", index=False)
+    result = _explain(folder, tmp_path / "out.parquet", option, train=tmp_path / "train.csv")
+    assert result.exit_code == 0
+    assert ("Warning: draws must look like the training rows" in _message(result)) == warns
+
+
 def test_an_output_that_is_a_folder_is_refused_before_any_work(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "out.parquet").mkdir()
     result = _explain(folder, tmp_path / "out.parquet")

@@ -2,7 +2,8 @@
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
 this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for additive models.
+well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for additive models. The draw check after a fit
+heeds ``ignores_dependence`` (no warning), ``compares_all_rows`` (fewer rows) and ``asks_model_to_sample`` (no check).
 """
 
 from __future__ import annotations

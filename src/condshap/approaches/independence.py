@@ -34,6 +34,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     needs_model: ClassVar[bool] = False
     default_samples: ClassVar[int | None] = 128
     expects_exactly: ClassVar[bool] = True
+    ignores_dependence: ClassVar[bool] = True  # so the draw check records what it finds, but does not warn
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 DEFAULT_APPROACH = "vaeac"
 _SETTLED_BY_FIT = (
     "train", "approach", "categorical", "n_samples", "target_error", "n_coalitions", "max_coalitions", "base_value",
-    "output", "additive", "seed",
+    "output", "additive", "seed", "check_draws",
 )  # fmt: skip
 
 
@@ -87,6 +87,9 @@ class Settings:
             help="Whether the model is a sum of one function per feature, and may be read instead of called; yes is tested."
         ),
     ] = Additive.auto
+    check_draws: Annotated[
+        bool, typer.Option(help="Compare training rows with draws, and warn if they do not look alike.")
+    ] = True
     seed: Annotated[int, typer.Option(help="One seed, one answer.")] = 0
     n_jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1
     memory_budget: Annotated[str, typer.Option(help="Bound on memory, e.g. 500MB.")] = "1GiB"
@@ -111,6 +114,7 @@ class Settings:
             base_value=self.base_value,
             output=read_output(self.output, getattr(model, "classes_", ())),
             additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
+            check_draws=self.check_draws,
             seed=self.seed,
             n_jobs=self.n_jobs,
             memory_budget=self.memory_budget,

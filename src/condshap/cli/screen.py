@@ -100,6 +100,7 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
         "high": high,
         "mean_abs": abs(explanation.values).mean(axis=0),
         "warnings": about.warnings,
+        "draw_check": None if about.draw_check is None else about.draw_check.score,
     }
 
 

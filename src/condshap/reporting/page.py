@@ -22,7 +22,7 @@ from condshap.exceptions import OptionError, StorageError, listing
 from condshap.explanation import Explanation
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import check_same_rows, pack
-from condshap.reporting.quality import against_the_best, describe, judge, notes, shared_first
+from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
 from condshap.types import Table
 
 _SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "app.js")
@@ -118,6 +118,7 @@ def _render(given: list[Explanation], labels: list[str], title: str, model: obje
         about=shared_first([describe(one, model) for one in given]),
         judged=judged,
         notes=notes(given, labels, judged, outside),
+        drawn=look_of_draws(given, labels),
         outside=outside,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - a file of this folder

@@ -9,10 +9,12 @@ from typing import TypeAlias
 import numpy as np
 
 from condshap.explanation import Explanation
+from condshap.numerics.likeness import FREQUENCY
 from condshap.reporting.outside import Outside
 from condshap.types import Floats
 
 _SURE = 1.959963984540054  # standard errors on each side that hold 95 % of a normal distribution
+_LINES = 8  # of the table of differences between rows and draws
 _GAP = 1e-6  # of the size of predictions: sums that are further off are no rounding
 
 
@@ -162,6 +164,43 @@ def _note_outside(outside: Outside | None, n_rows: int) -> Note:
         f"{n} of {n_rows} rows have values that the {outside.n_train} training rows do not show, in {which}{rest}. "
         "There approach and model extrapolate; the rows are marked.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Whether draws of an explanation look like rows, in words, with the worst differences as lines of a table."""
+
+    label: str
+    text: str
+    lines: tuple[tuple[str, ...], ...]
+
+
+def look_of_draws(given: Sequence[Explanation], labels: Sequence[str]) -> list[Drawn]:
+    """What the draw check of every explanation has found."""
+    found = []
+    for one, label in zip(given, labels, strict=True):
+        check = one.provenance.draw_check
+        if check is None:
+            found.append(Drawn(label, "Whether draws look like rows was not checked, or nothing is drawn.", ()))
+            continue
+        lines = tuple(
+            (
+                " and ".join(line.what),
+                line.kind,
+                line.given,
+                _of_kind(line.kind, line.rows),
+                _of_kind(line.kind, line.draws),
+                f"{line.z:.1f}",
+                "yes" if line.is_large else "no",
+            )
+            for line in check.worst[:_LINES]
+        )
+        found.append(Drawn(label, check.text[0].upper() + check.text[1:], lines))
+    return found
+
+
+def _of_kind(kind: str, value: float) -> str:
+    return f"{value:.1%}" if kind == FREQUENCY else f"{value:.2f}"
 
 
 def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:

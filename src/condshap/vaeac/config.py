@@ -13,7 +13,7 @@ MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
 _WARMUP, _MOST_WARMUP, _WARMUP_STEPS = 0.15, 0.3, 180  # shares of all epochs, and steps that a warm-up needs
-_SHARED = 0.065  # nats a hidden number from which on latents are worth a warm-up
+_SHARED = 0.04  # nats a hidden number from which on latents are worth a warm-up
 SCHEDULES = ("constant", "cosine", "plateau")
 
 
