@@ -119,7 +119,12 @@ def reach_target(
 
 def _worst(variances: Floats, aim: Aim) -> Floats:
     """Largest variance over Shapley values and outputs of every row, (R,), from variances of v(S) (C, R, O)."""
-    return np.array([(aim.influence @ variances[:, r]).max() for r in range(variances.shape[1])])
+    return np.asarray((aim.influence @ _row_by_row(variances)).max(axis=(1, 2)))
+
+
+def _row_by_row(variances: Floats) -> Floats:
+    """Variances (C, R, O) as (R, C, O): a product per row, so that other rows do not change its last bits."""
+    return np.ascontiguousarray(variances.transpose(1, 0, 2))
 
 
 def _batches_wanted(of_batch: Floats, counts: Indices, aim: Aim) -> Indices:
@@ -129,8 +134,8 @@ def _batches_wanted(of_batch: Floats, counts: Indices, aim: Aim) -> Indices:
     largest one, at which the first coalition has all the samples that a pair may have.
     """
     wanted, cost = counts.copy(), np.maximum(aim.n_samples, 1)
-    for r in range(counts.shape[1]):
-        own, have = of_batch[:, r], counts[:, r]
+    for r, own in enumerate(_row_by_row(of_batch)):
+        have = counts[:, r]
         if _is_reached(own, have, aim):
             continue
         importance = np.sqrt((aim.influence.sum(axis=0)[:, None] * own).max(axis=1) / cost)

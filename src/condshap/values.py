@@ -184,9 +184,9 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Ou
         concentration: Floats | float = 1.0 / n_samples
         spread = _squared_deviations(f, means, None) * concentration
     else:
-        weights = samples.weights / samples.weights.sum(axis=2, keepdims=True)
-        means = np.einsum("crk,crko->cro", weights, f)
-        concentration = (weights**2).sum(axis=2)[..., None]
+        weights = samples.weights[..., None] / _in_order(samples.weights[..., None])[:, :, None]  # (C, R, K, 1)
+        means = _in_order(weights * f)
+        concentration = _in_order(weights**2)
         spread = _squared_deviations(f, means, weights)
     # sum w^2 / (1 - sum w^2) is 1 / (K - 1) for equal weights: the usual unbiased variance of a mean
     variances = spread * concentration / np.maximum(1.0 - concentration, 1e-12)
@@ -196,13 +196,17 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Ou
 
 
 def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:
-    if f.shape[-1] == 1 and weights is None:
-        centred = f[..., 0] - means
-        return np.asarray(np.einsum("crk,crk->cr", centred, centred)[..., None])
-    centred = f - means[:, :, None, :]
-    if weights is None:
-        return np.asarray(np.einsum("crko,crko->cro", centred, centred))
-    return np.asarray(np.einsum("crk,crko,crko->cro", weights, centred, centred))
+    squares = f - means[:, :, None, :]
+    squares *= squares
+    return np.asarray(squares.sum(axis=2)) if weights is None else _in_order(np.multiply(squares, weights, out=squares))
+
+
+def _in_order(terms: Floats) -> Floats:
+    """Sums (C, R, O) of terms (C, R, K, O) one after the other, so that padding of weight zero changes no bit.
+
+    How far samples are padded depends on the other rows of the block, and NumPy's own sum halves the terms at hand.
+    """
+    return np.asarray(np.cumsum(terms, axis=2)[:, :, -1])
 
 
 def _draws_there(part: Part, settings: Settings) -> bool:

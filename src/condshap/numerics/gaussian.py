@@ -93,12 +93,12 @@ def draw_conditional(
         factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
         transform[:, given.unknown] = factor.T * model.scale[given.unknown]
         centre = X.copy()
-        predicted = Z[:, given.known] @ given.coefficients.T
+        # a product per row, here and below: one product of all rows has other bits for other rows beside
+        predicted = np.matmul(np.ascontiguousarray(Z[:, None, given.known]), given.coefficients.T)[:, 0]
         centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
         for start in range(0, n_rows, at_once):  # a copy of some normals at a time
             some = slice(start, start + at_once)
-            normals = pool[:, :n_samples, :n_unknown][nets[c, some]].reshape(-1, n_unknown)
-            np.matmul(normals, transform, out=out[c, some].reshape(-1, n_features))
+            np.matmul(pool[:, :n_samples, :n_unknown][nets[c, some]], transform, out=out[c, some])
         out[c] += centre[:, None, :]
     return out
 
