@@ -18,6 +18,7 @@ from condshap.approaches.base import is_sampler
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.exceptions import CondShapWarning
+from condshap.numerics.nets import nearest_power_of_two
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import derive_seed, generator, row_keys
@@ -83,7 +84,7 @@ def choose_samples(
     is_random = importance > 0
     share = np.where(is_random, importance, 1.0)
     factor = (aim.influence @ (of_one / share[:, None])).max() / aim.target**2
-    wanted = 2 ** np.rint(np.log2(np.clip(factor * share, _LEAST, _MOST)))
+    wanted = nearest_power_of_two(np.clip(factor * share, _LEAST, _MOST))
     most = np.full(len(masks), _MOST)
     for part in parts:
         if is_sampler(part.approach) and getattr(part.approach, "default_samples", None) is not None:
