@@ -131,3 +131,14 @@ def test_with_a_target_error_a_row_has_the_same_numbers_alone_and_with_others(ap
 @pytest.mark.parametrize("approach", [*SAMPLERS, "empirical"])
 def test_with_an_additive_model_a_row_has_the_same_numbers_alone_and_with_others(approach, plan):
     assert_rows_do_not_see_each_other(*explainer_of(approach, line, additive=True, **PLANS[plan]))
+
+
+@pytest.mark.parametrize("approach", ["gaussian", "ctree", "empirical"])
+def test_going_on_to_a_smaller_tolerance_gives_the_numbers_of_asking_for_it_at_once(approach):
+    explainer, rows = explainer_of(approach, curved, n_coalitions="auto", tolerance=0.2)
+    coarse = explained(explainer, rows)
+    explainer.set_params(tolerance=0.02)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        refined = explainer.refine(coarse, tolerance=0.02)
+    assert_same(refined, explained(explainer, rows), slice(None), "refined")

@@ -286,6 +286,9 @@ def test_blocks_and_other_rows_do_not_matter(approach):
     pieces = explainer.explain(rows)
     assert np.array_equal(whole.value_table.values, pieces.value_table.values)
     assert np.array_equal(whole.value_table.values[:, 7:8], alone.value_table.values)
+    for name in ("values", "std_errors"):
+        assert np.array_equal(getattr(whole, name), getattr(pieces, name))
+        assert np.array_equal(getattr(whole, name)[7:8], getattr(alone, name))
 
 
 def test_of_a_model_that_rounds_by_its_batch_only_its_own_predictions_differ():
