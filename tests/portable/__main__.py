@@ -75,10 +75,10 @@ def process(arguments, variables):
     return done.returncode, done.stdout + done.stderr
 
 
-def numbers(variables, folder):
+def numbers(variables, folder, options):
     """Numbers of one seed by name, or None and what went wrong."""
     path = Path(folder) / "numbers.npz"
-    status, output = process([str(ONE_SEED), str(path)], variables)
+    status, output = process([str(ONE_SEED), str(path), *options], variables)
     if status:
         return None, output
     with np.load(path) as stored:
@@ -104,12 +104,12 @@ def has_networks(case):
     return case.startswith("vaeac")
 
 
-def run(name, variables, tests, plain, folder):
+def run(name, variables, tests, plain, folder, options):
     """Print one line; return whether all is well."""
     start = time.perf_counter()
     status, output = process(["-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests], variables)
     summary = output.strip().splitlines()[-1].strip("= ") if output.strip() else "no output"
-    found, trouble = numbers(variables, folder)
+    found, trouble = numbers(variables, folder, options)
     if status:
         print(output[-6000:], file=sys.stderr)
     if found is None:
@@ -133,8 +133,9 @@ def main():
     chosen = configurations()
     if asked.quick or asked.only:
         chosen = {name: chosen[name] for name in asked.only or [QUICK]}
+    options = ["--without-networks"] if asked.quick else []
     with TemporaryDirectory() as folder:
-        plain, trouble = numbers({}, folder)
+        plain, trouble = numbers({}, folder, options)
         if plain is None:
             sys.exit(
                 f"the plain run must succeed before others are compared with it, but it failed:\n{trouble[-6000:]}"
@@ -144,7 +145,7 @@ def main():
         print(f"| {'kernels':22} | {'tests':30} |   time |" + "".join(f" {case} |" for case in cases))
         print("|---" * (3 + len(cases)) + "|")
         well = [
-            run(name, variables, QUICK_TESTS if asked.quick else tests_of(variables), plain, folder)
+            run(name, variables, QUICK_TESTS if asked.quick else tests_of(variables), plain, folder, options)
             for name, variables in chosen.items()
         ]
     sys.exit(0 if all(well) else 1)

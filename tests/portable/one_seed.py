@@ -1,5 +1,6 @@
 """Path -> a file with the numbers of one seed for every approach, computed with the kernels of this process.
 
+``one_seed.py PATH`` for all approaches, ``one_seed.py PATH --without-networks`` for those that differ by rounding only.
 Run by ``tests/portable``, each time in a process of its own, because libraries choose their kernels when they are loaded.
 """
 
@@ -16,7 +17,6 @@ from condshap.approaches import find_approach
 
 N_TRAIN, N_ROWS = 250, 6
 COLUMNS = ["bmi", "bp", "s1", "s5", "age"]
-NETWORKS = {"epochs": 20, "width": 16, "latent": 4, "progress": False}
 CASES = {
     "independence": ("forest", "independence", {}, {}),
     "gaussian": ("forest", "gaussian", {}, {}),
@@ -31,8 +31,8 @@ CASES = {
     "categorical": ("levels", "categorical", {}, {}),
     "regression_separate": ("smooth", "regression_separate", {}, {}),
     "regression_surrogate": ("smooth", "regression_surrogate", {}, {}),
-    "vaeac": ("smooth", "vaeac", NETWORKS, {}),
-    "vaeac, mixed": ("mixed", "vaeac", NETWORKS, {}),
+    "vaeac": ("smooth", "vaeac", {"progress": False}, {}),
+    "vaeac, mixed": ("mixed", "vaeac", {"progress": False}, {}),
 }
 
 
@@ -77,9 +77,11 @@ def explain(X, model, approach, options, settings):
     return explainer.fit(X[:N_TRAIN]).explain(X[N_TRAIN : N_TRAIN + N_ROWS])
 
 
-def main(path):
+def main(path, *, networks):
     tables, numbers = problems(), {}
     for name, (problem, approach, options, settings) in CASES.items():
+        if approach == "vaeac" and not networks:
+            continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = explain(*tables[problem], approach, options, settings)
@@ -90,4 +92,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], networks="--without-networks" not in sys.argv)
