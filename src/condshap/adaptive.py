@@ -17,6 +17,7 @@ import numpy as np
 from condshap.approaches.base import is_sampler
 from condshap.combination import Part
 from condshap.exceptions import CondShapWarning
+from condshap.numerics.nets import nearest_power_of_two
 from condshap.predict import Predictor
 from condshap.seeding import derive_seed, generator, row_keys
 from condshap.types import Floats, Indices, Masks, Rows
@@ -73,7 +74,7 @@ def choose_samples(
     is_random = importance > 0
     share = np.where(is_random, importance, 1.0)
     factor = (aim.influence @ (of_one / share[:, None])).max() / aim.target**2
-    wanted = 2 ** np.rint(np.log2(np.clip(factor * share, _LEAST, _MOST)))
+    wanted = nearest_power_of_two(np.clip(factor * share, _LEAST, _MOST))
     most = np.full(len(masks), _MOST)
     for part in parts:
         if is_sampler(part.approach) and getattr(part.approach, "default_samples", None) is not None:
@@ -109,7 +110,12 @@ def reach_target(
 
 def _worst(variances: Floats, aim: Aim) -> Floats:
     """Largest variance over Shapley values and outputs of every row, (R,), from variances of v(S) (C, R, O)."""
-    return np.array([(aim.influence @ variances[:, r]).max() for r in range(variances.shape[1])])
+    return np.asarray((aim.influence @ _row_by_row(variances)).max(axis=(1, 2)))
+
+
+def _row_by_row(variances: Floats) -> Floats:
+    """Variances (C, R, O) as (R, C, O): a product per row, so that other rows do not change its last bits."""
+    return np.ascontiguousarray(variances.transpose(1, 0, 2))
 
 
 def _batches_wanted(of_batch: Floats, counts: Indices, aim: Aim) -> Indices:
@@ -119,8 +125,8 @@ def _batches_wanted(of_batch: Floats, counts: Indices, aim: Aim) -> Indices:
     largest one, at which the first coalition has all the samples that a pair may have.
     """
     wanted, cost = counts.copy(), np.maximum(aim.n_samples, 1)
-    for r in range(counts.shape[1]):
-        own, have = of_batch[:, r], counts[:, r]
+    for r, own in enumerate(_row_by_row(of_batch)):
+        have = counts[:, r]
         if _is_reached(own, have, aim):
             continue
         importance = np.sqrt((aim.influence.sum(axis=0)[:, None] * own).max(axis=1) / cost)

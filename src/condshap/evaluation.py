@@ -148,7 +148,8 @@ def mean_squared_error(
         nothing = np.zeros(v.shape[1:])
         return MSEv(nothing.sum(axis=0), nothing.sum(axis=0), nothing, row_weights, np.zeros((0, *v.shape[2:])))
     squares = (target - v) ** 2 - np.square(std_errors)
-    per_row = np.average(squares, axis=0, weights=coalition_weights)
+    by_row = np.ascontiguousarray(squares.reshape(len(v), -1).T)  # sums along the memory do not depend on other rows
+    per_row = np.average(by_row, axis=1, weights=coalition_weights).reshape(squares.shape[1:])
     per_coalition = np.average(squares, axis=1, weights=row_weights)
     return MSEv(*_over_rows(per_row, row_weights), per_row, row_weights, per_coalition)
 

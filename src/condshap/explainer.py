@@ -80,7 +80,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     output : str or int, optional
         Explain one output only, by name or position.
     seed : int
-        One seed, one answer: whatever the blocks, jobs, bars and other rows.
+        One seed, one answer, whatever the blocks, jobs, bars and other rows: to the last bit for what condshap computes, to
+        the model's own rounding where its predictions depend on the batch, as those of matrix products may.
     n_jobs : int
         joblib workers; the backend can be chosen with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
@@ -252,7 +253,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Go on from an explanation of this explainer, made with ``n_coalitions="auto"``, to a smaller tolerance.
 
         Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller tolerance had
-        been asked for at once, to rounding of the approach and the model, whose batches of rows may be others.
+        been asked for at once: to the last bit for what condshap computes, to the model's own rounding where its predictions
+        depend on the batch.
         """
         start = time.perf_counter()
         rows = self._encode(explanation.data)

@@ -17,6 +17,7 @@ from condshap.approaches.base import ConditionalSampler, DrawnRows
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.numerics.kriging import kriging_influences
+from condshap.numerics.nets import nearest_power_of_two
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.predict import Predictor
 from condshap.seeding import generator, hash_words, row_keys, stage_word
@@ -74,7 +75,7 @@ def allocate_samples(plan: CoalitionPlan) -> Indices:
     top = wanted.max() or 1.0
     most = _MOST
     while True:
-        K = 2 ** np.rint(np.log2(np.maximum(wanted / top * most, 1.0))).astype(np.intp)
+        K = nearest_power_of_two(np.maximum(wanted / top * most, 1.0)).astype(np.intp)
         samples = np.clip(K, _LEAST, most)[sizes]
         if is_small or samples[plan.interior].mean() <= _MEAN_CAP or most <= _LEAST:
             return np.asarray(samples, dtype=np.intp)

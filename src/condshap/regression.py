@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
 from condshap.exceptions import OptionError
@@ -59,6 +60,18 @@ class FittedRegressor:
                 f"{outputs.shape[1]} or some that are not finite. Use another regressor."
             )
         return outputs
+
+
+class LeastSquares(LinearRegression):  # type: ignore[misc]
+    """Linear regression that predicts every row by itself.
+
+    scikit-learn's own takes the product of all rows at once, whose last bits depend on how many there are.
+    """
+
+    def predict(self, X: Floats) -> Floats:
+        """Predict rows (n, k): (n,), or (n, O) if it was fitted to several outputs."""
+        several = np.matmul(np.ascontiguousarray(X)[:, None, :], np.atleast_2d(self.coef_).T)[:, 0] + self.intercept_
+        return np.asarray(several[:, 0] if self.coef_.ndim == 1 else several)
 
 
 def check_regressors(regressor: Any, default: Any) -> tuple[Any, ...]:

@@ -11,7 +11,14 @@ import numpy as np
 
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.kriging import PairKriging, few_pairs_factor
-from condshap.numerics.shapley import exact_shapley, exact_shapley_variances, shapley_coefficients, wls_operator
+from condshap.numerics.shapley import (
+    column_sums,
+    each_column,
+    exact_shapley,
+    exact_shapley_variances,
+    shapley_coefficients,
+    wls_operator,
+)
 from condshap.types import Floats, Values
 
 _FOLLOWED = 0.1
@@ -49,7 +56,7 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     for start in range(0, v.shape[1], at_once):
         some = slice(start, start + at_once)
         phi[:, some], variance[:, some] = solve(v[:, some], errors[:, some] ** 2, plan)
-    phi += (v[-1] - v[0] - phi.sum(axis=0)) / plan.n_players  # rounding only: both solvers are efficient already
+    phi += (v[-1] - v[0] - column_sums(phi)) / plan.n_players  # rounding only: both solvers are efficient already
     shape = (plan.n_players, n_rows, n_outputs)
     deviation = np.sqrt(np.maximum(variance, 0.0))
     return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), deviation.reshape(shape).swapaxes(0, 1).copy())
@@ -67,7 +74,7 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
     Values and standard errors, and (R, P, O) the part of these errors that more coalitions would take away.
     """
     if plan.is_exact:
-        return _solve_each_row(values, std_errors, plan), np.zeros((values.shape[1], plan.n_players, values.shape[2]))
+        return solve_shapley(values, std_errors, plan), np.zeros((values.shape[1], plan.n_players, values.shape[2]))
     first, last = np.array(plan.pairs()).T
     kriging = PairKriging(plan.masks[first], plan.inclusion[first])
     phi, missing, noisy = np.empty((3, values.shape[1], plan.n_players, values.shape[2]))
@@ -80,15 +87,6 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
     return ShapleyValues(phi, np.sqrt(missing + noisy)), np.sqrt(missing)
 
 
-def _solve_each_row(values: Values, std_errors: Values, plan: CoalitionPlan) -> ShapleyValues:
-    """As `solve_shapley`, but a row's last bits do not depend on which others there are."""
-    phi, errors = np.zeros((2, values.shape[1], plan.n_players, values.shape[2]))
-    for r in range(len(phi)):
-        solved = solve_shapley(values[:, r : r + 1], std_errors[:, r : r + 1], plan)
-        phi[r], errors[r] = solved.values[0], solved.std_errors[0]
-    return ShapleyValues(phi, errors)
-
-
 def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
     """Standard error (R, O) of a Shapley value if all coalitions had the Monte Carlo noise of those of their size here.
 
@@ -98,11 +96,13 @@ def noise_with_all(std_errors: Values, plan: CoalitionPlan) -> Floats:
     """
     P = plan.n_players
     inside, outside = shapley_coefficients(P)
-    total = np.zeros(std_errors.shape[1:])
+    variances = (std_errors**2).reshape(len(std_errors), -1)
+    total = np.zeros(variances.shape[1])
     for s in np.unique(plan.sizes[plan.interior]):
         with_j, without_j = comb(P - 1, int(s) - 1) * inside[s] ** 2, comb(P - 1, int(s)) * outside[s] ** 2
-        total += (with_j + without_j) * (std_errors[plan.sizes == s] ** 2).mean(axis=0)
-    return np.sqrt(total)
+        own = plan.sizes == s
+        total += (with_j + without_j) * column_sums(variances[own]) / own.sum()
+    return np.sqrt(total).reshape(std_errors.shape[1:])
 
 
 Solve: TypeAlias = Callable[[Floats, Floats, CoalitionPlan], tuple[Floats, Floats]]
@@ -118,8 +118,8 @@ def _regression(plan: CoalitionPlan) -> Solve:
     A, leverage = wls_operator(plan.masks, plan.weights)
 
     def solve(v: Floats, noise: Floats, plan: CoalitionPlan) -> tuple[Floats, Floats]:
-        phi = A @ v
-        return phi, A**2 @ noise + _coalition_variances(v, noise, phi, A, leverage, plan)
+        phi = each_column(A, v)
+        return phi, each_column(A**2, noise) + _coalition_variances(v, noise, phi, A, leverage, plan)
 
     return solve
 
@@ -140,13 +140,13 @@ def _coalition_variances(
         return np.zeros_like(phi)
     first, last = np.array([(pair[0], pair[-1]) for pair in drawn]).T
     is_pair = (first != last).astype(np.float64)[:, None]
-    residuals = v - v[0] - plan.masks @ phi
+    residuals = v - v[0] - each_column(plan.masks.astype(np.float64), phi)
     squares = (residuals[first] - is_pair * residuals[last]) ** 2  # (pairs, n)
     random_part = noise[first] + is_pair * noise[last]
     kept = 1.0 - leverage[first] - is_pair[:, 0] * leverage[last]
-    average = squares.sum(axis=0) / kept.sum()
+    average = column_sums(squares) / kept.sum()
     followed = (kept < _FOLLOWED)[:, None]
     corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
     missing_share = 1.0 - plan.inclusion[first]
-    total = (A[:, first] ** 2 * missing_share) @ (corrected - random_part)
+    total = each_column(A[:, first] ** 2 * missing_share, corrected - random_part)
     return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)

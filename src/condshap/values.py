@@ -178,16 +178,12 @@ def _reduce_outcomes(outcomes: Outcomes) -> Moments:
 def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Outcomes) -> Moments:
     """Weighted means over samples and their variances."""
     f = (outputs if spliced.positions is None else outputs[spliced.positions]).reshape(*spliced.shape, -1)
-    n_samples = spliced.shape[2]
-    if samples.weights is None:
-        means = f.mean(axis=2)
-        concentration: Floats | float = 1.0 / n_samples
-        spread = _squared_deviations(f, means, None) * concentration
-    else:
-        weights = samples.weights / samples.weights.sum(axis=2, keepdims=True)
-        means = np.einsum("crk,crko->cro", weights, f)
-        concentration = (weights**2).sum(axis=2)[..., None]
-        spread = _squared_deviations(f, means, weights)
+    weights = None if samples.weights is None else _normalised(samples.weights)
+    means = f.mean(axis=2) if weights is None else _in_order(weights * f)
+    if isinstance(samples.error_factor, float) and samples.error_factor == 0.0:  # nothing is random
+        return Moments(means, np.zeros_like(means), np.zeros(len(means), dtype=bool), len(outputs))
+    concentration = 1.0 / spliced.shape[2] if weights is None else _in_order(weights**2)
+    spread = _squared_deviations(f, means, weights)
     # sum w^2 / (1 - sum w^2) is 1 / (K - 1) for equal weights: the usual unbiased variance of a mean
     variances = spread * concentration / np.maximum(1.0 - concentration, 1e-12)
     if samples.error_factor is not None:
@@ -196,13 +192,28 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Ou
 
 
 def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:
-    if f.shape[-1] == 1 and weights is None:
-        centred = f[..., 0] - means
-        return np.asarray(np.einsum("crk,crk->cr", centred, centred)[..., None])
-    centred = f - means[:, :, None, :]
+    """Weighted means (C, R, O) of squared deviations of f (C, R, K, O) from its means (C, R, O)."""
+    squares = f - means[:, :, None, :]
+    squares *= squares
     if weights is None:
-        return np.asarray(np.einsum("crko,crko->cro", centred, centred))
-    return np.asarray(np.einsum("crk,crko,crko->cro", weights, centred, centred))
+        return np.asarray(squares.sum(axis=2) / f.shape[2])
+    squares *= weights
+    return _in_order(squares)
+
+
+def _normalised(weights: Floats) -> Floats:
+    """Weights (C, R, K) that sum to 1, as (C, R, K, 1)."""
+    given = weights[..., None]
+    return np.asarray(given / _in_order(given.copy())[:, :, None])
+
+
+def _in_order(terms: Floats) -> Floats:
+    """Sums (C, R, O) of terms (C, R, K, O) one after the other, so that padding of weight zero changes no bit.
+
+    How far samples are padded depends on the other rows of the block, and NumPy's own sum halves the terms at hand. The
+    terms are overwritten.
+    """
+    return np.cumsum(terms, axis=2, out=terms)[:, :, -1].copy()
 
 
 def _draws_there(part: Part, settings: Settings) -> bool:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import condshap as cs
+from condshap import precision
 from condshap.approaches.base import ALL_KINDS, DrawnRows
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.numerics.shapley import wls_operator
@@ -92,3 +93,14 @@ def test_the_pilot_finds_that_nets_are_better_than_independent_draws():
     explainer = cs.Explainer(lambda x: x @ np.arange(1.0, 6.0), approach="gaussian", n_samples=64).fit(X)
     assert (explainer.error_factors_[1:-1] < 0.2).all()
     assert (explainer.error_factors_[1:-1] > 0).all()
+
+
+def test_samples_of_a_size_half_way_between_powers_of_two_do_not_hang_on_rounding(monkeypatch):
+    # P = 9: pairs have equal influence, so sizes 3 and 6 differ by a factor of exactly sqrt(2)
+    plan = make_plan(9, 60, seed=0)
+    usual, exact = allocate_samples(plan), precision.sensitivities
+    assert usual[plan.sizes == 6][0] == 128
+    for seed in range(20):
+        noise = 1 + 1e-14 * np.random.default_rng(seed).normal(size=len(plan.masks))
+        monkeypatch.setattr(precision, "sensitivities", lambda plan, noise=noise: exact(plan) * noise)
+        assert np.array_equal(allocate_samples(plan), usual)

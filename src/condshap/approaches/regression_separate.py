@@ -6,14 +6,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from condshap.approaches.base import ALL_KINDS, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.threads import single_threaded_blas
-from condshap.regression import Design, FittedRegressor, check_regressors, encode, fit_best, level_counts
+from condshap.regression import (
+    Design,
+    FittedRegressor,
+    LeastSquares,
+    check_regressors,
+    encode,
+    fit_best,
+    level_counts,
+)
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Indices, Masks, Outputs, Rows, Values
@@ -27,6 +34,7 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     regressor : object with fit and predict, or a list of them, optional
         By default linear. Of a list the one with the smallest cross-validated mean squared error (five folds) is chosen,
         for every coalition anew. Levels come one-hot encoded; a ``random_state`` of None follows from the explainer's seed.
+        The last bits of a row's values may depend on the rows beside it where the predictions of a regressor of yours do.
 
     Notes
     -----
@@ -50,7 +58,7 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
 
     def _prepare(self, X: Rows, predictions: Outputs, n_levels: tuple[int, ...], seed: int) -> RegressionSeparate:
         # scikit-learn's least squares drops directions of small scale, so features get the same scale first
-        default = make_pipeline(StandardScaler(), LinearRegression())
+        default = make_pipeline(StandardScaler(), LeastSquares())
         self.candidates_ = check_regressors(self.regressor, default)
         self.rows_ = X
         self.predictions_ = predictions

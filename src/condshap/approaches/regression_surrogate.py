@@ -46,7 +46,8 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     regressor : object with fit and predict, or a list of them, optional
         By default histogram gradient boosting, which takes levels as they are; others get them one-hot encoded. Of a list
         the one with the smallest cross-validated mean squared error is chosen (five folds, all copies of a row in the
-        same one). A ``random_state`` of None follows from the explainer's seed.
+        same one). A ``random_state`` of None follows from the explainer's seed. The last bits of a row's values may depend
+        on the rows beside it where the predictions of a regressor of yours do.
     n_coalitions_per_row : int, optional
         Copies per training row, with coalitions drawn without replacement, the grand one as likely as the others. By
         default all of them, unless the repeated table would have more than 2^21 rows or 2^25 numbers: then as many as

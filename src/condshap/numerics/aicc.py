@@ -46,7 +46,7 @@ def _criterion(h: float, distances: Sequence[Floats], responses: Sequence[Floats
         hat = np.exp(-distance / (2 * h**2))
         hat /= hat.sum(axis=1, keepdims=True)
         trace = float(np.trace(hat))
-        residual = response - np.einsum("ij,rjo->rio", hat, response, optimize=True)
+        residual = response - hat @ response  # a product per row: together, other rows would change its last bits
         fit = np.log(np.maximum((residual**2).mean(axis=1), np.finfo(np.float64).tiny)).sum(axis=1)
         # too wiggly a curve for n points has no degrees of freedom left: never the best
         penalty = (1 + trace / n) / (1 - (trace + 2) / n) if trace + 2 < n else np.inf

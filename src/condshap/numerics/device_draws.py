@@ -54,16 +54,14 @@ def draw_normal(
 
 def _conditionals(model: NormalModel, X: Rows, masks: Masks) -> tuple[Floats, Floats]:
     """Conditional means (C, R, M), known columns as given, and maps (C, M, M) from normals to deviations from them."""
-    C, (R, M) = len(masks), X.shape
+    C, M = len(masks), X.shape[1]
     centres, transforms = np.tile(X, (C, 1, 1)), np.zeros((C, M, M))
     Z = (X - model.mean) / np.where(model.scale > 0, model.scale, 1.0)
     for c, mask in enumerate(masks):
         given = condition(model.correlation, mask)
         scale = model.scale[given.unknown]
         transforms[c, : len(given.unknown), given.unknown] = given.factor * scale[:, None]
-        # row by row: a product of all rows at once rounds differently for other numbers of them
-        predicted = np.stack([given.coefficients @ z for z in Z[:, given.known]]) if R else Z[:, :0]
-        centres[c][:, given.unknown] = model.mean[given.unknown] + scale * predicted
+        centres[c][:, given.unknown] = model.mean[given.unknown] + scale * given.predict(Z)
     return centres, transforms
 
 

@@ -32,6 +32,10 @@ class Conditional:
     coefficients: Floats
     factor: Floats
 
+    def predict(self, Z: Floats) -> Floats:
+        """Means (R, u) of z_u for rows (R, M), by a product per row: together, other rows would change its last bits."""
+        return np.asarray(np.matmul(np.ascontiguousarray(Z[:, None, self.known]), self.coefficients.T)[:, 0])
+
 
 def condition(correlation: Floats, mask: Masks) -> Conditional:
     """Condition a standardised normal distribution on the features in `mask` (M,)."""
@@ -93,12 +97,11 @@ def draw_conditional(
         factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
         transform[:, given.unknown] = factor.T * model.scale[given.unknown]
         centre = X.copy()
-        predicted = Z[:, given.known] @ given.coefficients.T
-        centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * predicted
+        centre[:, given.unknown] = model.mean[given.unknown] + model.scale[given.unknown] * given.predict(Z)
         for start in range(0, n_rows, at_once):  # a copy of some normals at a time
             some = slice(start, start + at_once)
-            normals = pool[:, :n_samples, :n_unknown][nets[c, some]].reshape(-1, n_unknown)
-            np.matmul(normals, transform, out=out[c, some].reshape(-1, n_features))
+            # a product per row, (K, u) with (u, M): one product of all rows has other bits for other rows beside
+            np.matmul(pool[:, :n_samples, :n_unknown][nets[c, some]], transform, out=out[c, some])
         out[c] += centre[:, None, :]
     return out
 

@@ -19,6 +19,7 @@ from condshap.types import Floats
 
 _POOL_NUMBERS = 2**21  # 16 MiB of float64
 _MIN_NETS, _MAX_NETS = 16, 1024
+_EQUALLY_NEAR = 1e-9
 
 
 def power_of_two_at_least(n: int) -> int:
@@ -28,6 +29,17 @@ def power_of_two_at_least(n: int) -> int:
     [1, 8, 64, 256]
     """
     return 1 << max(0, (n - 1).bit_length())
+
+
+def nearest_power_of_two(n: Floats) -> Floats:
+    """Power of two that is nearest on a logarithmic scale, any shape; of two that are equally near the larger one.
+
+    A number half-way, such as 128 sqrt(2), comes with rounding that is another with every CPU, so it is not looked at.
+
+    >>> nearest_power_of_two(np.array([5.0, 6.0, 128 * np.sqrt(2), 128 * np.sqrt(2) - 1e-12]))
+    array([  4.,   8., 256., 256.])
+    """
+    return np.asarray(2.0 ** np.floor(np.log2(n) + (0.5 + _EQUALLY_NEAR)))
 
 
 def pool_size(n_points: int, n_dims: int) -> int:

@@ -22,6 +22,20 @@ _BLOCK = 65536  # coalitions turned into floats at a time
 _RANK_TOLERANCE = 1e-10
 
 
+def each_column(operator: Floats, columns: Floats) -> Floats:
+    """Product (m, n) of an operator (m, k) with every one of n columns (k, n) by itself.
+
+    A product with all of them at once rounds by their number, and so a column's result by which others there are.
+    """
+    apart = np.ascontiguousarray(columns.T)[:, :, None]
+    return np.asarray(np.matmul(np.ascontiguousarray(operator), apart)[:, :, 0].T)
+
+
+def column_sums(columns: Floats) -> Floats:
+    """Sums (n,) of columns (k, n), each added up in the same order whatever others there are."""
+    return np.asarray(np.ascontiguousarray(columns.T).sum(axis=1))
+
+
 def kernel_weights(n_players: int) -> Floats:
     """Shapley kernel weights (P - 1) / (C(P, s) s (P - s)) of sizes s = 1, ..., P-1.
 
@@ -54,14 +68,11 @@ def exact_shapley_variances(variances: Floats, masks: Masks) -> Floats:
 def _apply_by_size(v: Floats, masks: Masks, inside: Floats, outside: Floats) -> Floats:
     """Sum of inside[s] v(S) over S with j and outside[s] v(S) over S without j, in blocks of coalitions."""
     total = np.zeros((masks.shape[1], v.shape[1]))
-    common = np.zeros(v.shape[1])
     for start in range(0, len(masks), _BLOCK):
         block = masks[start : start + _BLOCK]
         sizes = block.sum(axis=1)
-        part = v[start : start + _BLOCK]
-        total += block.T.astype(np.float64) @ ((inside - outside)[sizes, None] * part)
-        common += outside[sizes] @ part
-    return np.asarray(total + common)
+        total += each_column(np.where(block.T, inside[sizes], outside[sizes]), v[start : start + _BLOCK])
+    return total
 
 
 def _contrasts(n_players: int) -> Floats:

@@ -107,9 +107,15 @@ def _case(approach: Any, kind: str, table: pd.DataFrame) -> Case:
 
 
 def outputs(rows: Rows) -> Floats:
-    """Two outputs (n, 2) of rows (n, M): what approaches that need a model are fitted to."""
+    """Two outputs (n, 2) of rows (n, M): what approaches that need a model are fitted to.
+
+    Columns are added one after the other: every row is rounded by itself, whatever its batch.
+    """
     filled = np.nan_to_num(rows)
-    return np.column_stack([filled.sum(axis=1), filled[:, 0] ** 2])
+    total = np.zeros(len(rows))
+    for column in filled.T:
+        total += column
+    return np.column_stack([total, filled[:, 0] ** 2])
 
 
 def _spliced(samples: ConditionalSamples, rows: Rows, masks: Masks) -> Floats:
