@@ -22,7 +22,7 @@ from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
 from condshap.combination import Part, make_parts, restrict_parts
 from condshap.draw_check import DrawCheck
-from condshap.exceptions import CoalitionError, NotFittedError, OptionError, SchemaError
+from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
 from condshap.options import (
     check_choice,
@@ -41,6 +41,7 @@ from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
 
+_FEW_ROWS = 50
 _FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
@@ -198,6 +199,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if len(rows) < 2:
             raise SchemaError(
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
+            )
+        if len(rows) < _FEW_ROWS:
+            warnings.warn(
+                f"training rows should be at least {_FEW_ROWS}, got {len(rows)}. How features depend on each other is then "
+                "a guess, and no standard error shows how poor a one. Pass more rows if you can.",
+                CondShapWarning,
+                stacklevel=2,
             )
         self.players_ = Players.of(self.schema_.names, self.groups)
         self.plan_, self.pairs_ = self._make_plan()

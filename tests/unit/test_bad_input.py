@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -383,3 +385,13 @@ def test_coalitions_of_another_number_of_players_are_refused():
 def test_explainer_that_is_not_fitted_says_so():
     with pytest.raises(NotFittedError, match=r"must be fitted before it explains. Call fit\(X_train\) first"):
         cs.Explainer(model, approach="gaussian").explain(NUMBERS)
+
+
+@pytest.mark.parametrize(("n", "warns"), [(49, True), (50, False)])
+def test_few_training_rows_are_announced_and_recorded(n, warns):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explanation = cs.explain(lambda x: x.sum(axis=1), X, X[:2], approach="gaussian")
+    assert any("at least 50, got 49" in str(w.message) for w in caught) is warns
+    assert any("at least 50" in text for text in explanation.provenance.warnings) is warns

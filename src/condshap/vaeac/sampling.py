@@ -34,7 +34,7 @@ _OUTPUTS = {
     "cpu": 2**23,
     "cuda": 2**26,
 }  # outputs of the decoder at once: fewer samples where features have many levels
-_MAX_PAIRS = {"cpu": 2048, "cuda": 2**15}
+_MAX_PAIRS = {"cpu": 512, "cuda": 2**15}
 STAGE = "vaeac"
 
 

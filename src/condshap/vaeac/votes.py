@@ -22,13 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.seeding import generator, hash_words, row_keys, stage_word
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.model import Networks
 
 _COALITIONS, _ROWS, _SAMPLES = 48, 100, 8
 _WAVES = 48
+_STREAMS = ("first", "second")
 _FAR = 3.0  # standard deviations beyond which a number counts as there
 _LEAST_VOTE = 0.04
 
@@ -80,43 +81,46 @@ class _Judge:
         rows = held[:_ROWS]
         plain = self.phi(np.where(known[:, None], self.X[rows], np.nan))  # (C, R, F)
         without = self.companions.without(self.X, held)
-        first, second = (self._expectations(rows, without, known, stage) - plain for stage in ("first", "second"))
+        first, second = (part - plain for part in self._expectations(rows, without, known))
         unseen = (first + second) / 2
-        unseen[0] = self._networks(rows, known, [e], "own") - plain
+        unseen[0] = self._networks(rows, known, [e], ("own",))[0] - plain
         gram = _products(first, second)
         return (gram + gram.T) / 2, _products(unseen, (self.phi(self.X[rows]) - plain)[None])[:, 0]
 
-    def _expectations(self, rows: Indices, without: Companions, known: Masks, stage: str) -> Floats:
-        """Expected phi of the networks, of companions that have not seen the rows, and of blind draws, (2 + L, C, R, F)."""
+    def _expectations(self, rows: Indices, without: Companions, known: Masks) -> Floats:
+        """Expected phi, twice (2, 2 + L, C, R, F): of the networks, of companions without these rows, and of blind draws."""
         everyone = range(len(self.networks.held_out_))
-        others = [self._companion(without, i, rows, known, stage) for i in range(len(without))]
-        blind = self._networks(rows, known, everyone, f"{stage} blind", blind=True)
-        return np.stack([self._networks(rows, known, everyone, stage), *others, blind])
+        others = [self._companion(without, i, rows, known) for i in range(len(without))]
+        blind = self._networks(rows, known, everyone, ("first blind", "second blind"), blind=True)
+        return np.stack([self._networks(rows, known, everyone, _STREAMS), *others, blind], axis=1)
 
     def _networks(
-        self, rows: Indices, known: Masks, members: Sequence[int], stage: str, *, blind: bool = False
+        self, rows: Indices, known: Masks, members: Sequence[int], stages: Sequence[str], *, blind: bool = False
     ) -> Floats:
+        """Expected phi (n, C, R, F) by some of the networks, from n random streams."""
         K = max(_SAMPLES, len(members))
         weights = self.networks.weights(K) if len(members) > 1 else np.full(K, 1 / K)
         drawn = self.networks.sample(
-            self.X[rows],
-            known,
-            K,
-            members=members,
-            keys=self._keys(rows, stage),
-            seed=self.seed,
-            fill_missing=True,
-            blind=blind,
+            *self._asked(rows, known, stages, K), members=members, **self._keys(rows, stages), blind=blind
         )
-        return self.phi.expect(drawn, weights, self.X[rows])
+        return self._expect(drawn, weights, rows, len(stages))
 
-    def _companion(self, companions: Companions, i: int, rows: Indices, known: Masks, stage: str) -> Floats:
-        keys = self._keys(rows, stage)
-        drawn = companions.sample(i, self.X[rows], known, _SAMPLES, keys=keys, seed=self.seed, fill_missing=True)
-        return self.phi.expect(drawn, np.full(_SAMPLES, 1 / _SAMPLES), self.X[rows])
+    def _companion(self, companions: Companions, i: int, rows: Indices, known: Masks) -> Floats:
+        asked = self._asked(rows, known, _STREAMS, _SAMPLES)
+        drawn = companions.sample(i, *asked, **self._keys(rows, _STREAMS))
+        return self._expect(drawn, np.full(_SAMPLES, 1 / _SAMPLES), rows, len(_STREAMS))
 
-    def _keys(self, rows: Indices, stage: str) -> RowKeys:
-        return hash_words(stage_word(f"votes {stage}"), self.keys[rows])
+    def _asked(self, rows: Indices, known: Masks, stages: Sequence[str], K: int) -> tuple[Rows, Masks, int]:
+        """Rows once for every stream, side by side: one call for all streams is cheaper than a call for each."""
+        return np.tile(self.X[rows], (len(stages), 1)), known, K
+
+    def _keys(self, rows: Indices, stages: Sequence[str]) -> dict[str, Any]:
+        keys = [hash_words(stage_word(f"votes {stage}"), self.keys[rows]) for stage in stages]
+        return {"keys": np.concatenate(keys), "seed": self.seed, "fill_missing": True}
+
+    def _expect(self, drawn: Rows, weights: Floats, rows: Indices, n_streams: int) -> Floats:
+        parts = np.split(drawn, n_streams, axis=1)
+        return np.stack([self.phi.expect(part, weights, self.X[rows]) for part in parts])
 
 
 class Features:
