@@ -13,6 +13,7 @@ diagonal. It comes as a deviation from the column means, and is zero for known c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ _RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly
 _FOLDS, _MASKS, _ROWS = 5, 16, 2000
 _SETS = 128
 _MOST_LEVELS, _MOST_COLUMNS = 40, 512
+_LARGEST = 2**29  # bytes of tables that are kept
 _SOLVED = 2**21  # numbers in the matrices that are solved at once
 _GATHERED = 2**22  # numbers in the tables that are looked up at once
 
@@ -167,19 +169,16 @@ def _best_share(x: Floats, hidden: Masks, features: Indices) -> float:
 
 
 class Adviser:
-    """A linear model on a device, with a table of the sets of known features that were asked for."""
+    """A linear model on a device, with tables of the sets of known features that were asked for."""
 
     def __init__(self, model: LinearModel, n_numbers: int, device: torch.device) -> None:
-        self.model, self.device = model, device
+        self.model, self.device, self.n_numbers = model, device, n_numbers
         self.means64 = torch.from_numpy(model.means).to(device)  # (S, D)
         self.means = self.means64.float()
         self.features = torch.from_numpy(model.features).to(device)
         self.columns = torch.from_numpy(model.columns).to(device)
-        n_scales, D = model.means.shape
-        self.n_numbers = n_numbers
-        self._places: dict[bytes, int] = {}
-        self._tables = torch.empty((0, n_scales, D, D), dtype=torch.float64, device=device)
-        self._factors = torch.empty((0, n_scales, n_numbers, n_numbers), dtype=torch.float64, device=device)
+        self._advice = _Tables(self._coefficients)
+        self._draws = _Tables(self._coefficients_and_factors)
 
     def __call__(self, x: Tensor, scale_of: Tensor, visible: Tensor) -> Tensor:
         """Expected deviations (..., E, B, D) of the model's columns where hidden, zero where visible.
@@ -192,49 +191,69 @@ class Adviser:
         """
         x = x.index_select(-1, self.columns) if x.shape[-1] > len(self.columns) else x
         shape = x.shape
-        known = visible.reshape(-1, visible.shape[-1])
         seen = visible.index_select(-1, self.features)
         deviations = ((x - self.means[scale_of].unsqueeze(-2)) * seen).reshape(-1, shape[-1])
         scales = scale_of.view(-1, 1).expand(shape[-3], shape[-2]).expand(shape[:-1]).reshape(-1)
-        places = self._find(known) * self.means.shape[0] + scales
-        return self._apply(places, deviations).view(shape)
+        places, (tables,) = self._advice.find(visible.reshape(-1, visible.shape[-1]))
+        return _apply(tables.flatten(0, 1), places * len(self.means) + scales, deviations).view(shape)
 
     def conditional(self, visible: Tensor, scale: int) -> tuple[Tensor, Tensor]:
         """Coefficients (n, D, D) and factors (n, Mc, Mc), float64, for visible features (n, M) on one scale."""
-        places = self._find(visible)
-        return self._tables[:, scale].index_select(0, places), self._factors[:, scale].index_select(0, places)
+        places, (tables, factors) = self._draws.find(visible)
+        return tables[:, scale].index_select(0, places), factors[:, scale].index_select(0, places)
 
-    def _apply(self, places: Tensor, deviations: Tensor) -> Tensor:
-        """Product of each row (n, D) with its own table; a sum per row, so that no row's bits depend on the others."""
-        tables, D = self._tables.flatten(0, 1), deviations.shape[1]
-        at_once = max(1, _GATHERED // D**2)
-        out = torch.empty_like(deviations)
-        for start in range(0, len(out), at_once):
-            some = slice(start, start + at_once)
-            product = tables.index_select(0, places[some]).mul_(deviations[some].unsqueeze(1))
-            out[some] = product.sum(2)
-        return out
+    def _coefficients(self, known: Masks) -> tuple[Tensor, ...]:
+        """Single precision: rounding of the solver, which differs between machines, does not reach the networks then."""
+        return (torch.from_numpy(self._tables(known).astype(np.float32)).to(self.device),)
 
-    def _find(self, known: Tensor) -> Tensor:
-        """Places (n,) of the tables of sets of known features (n, M), which are made where there are none."""
-        sets, which = _distinct(known.to(torch.bool).cpu().numpy())
-        keys = [row.tobytes() for row in sets]
-        new = [i for i, key in enumerate(keys) if key not in self._places]
-        if new:
-            self._add(sets[new], [keys[i] for i in new])
-        places = np.array([self._places[key] for key in keys])
-        return torch.from_numpy(places[which]).to(self.device)
+    def _coefficients_and_factors(self, known: Masks) -> tuple[Tensor, ...]:
+        tables = self._tables(known)
+        factors = self.model.factors(known, tables, self.n_numbers)
+        return torch.from_numpy(tables).to(self.device), torch.from_numpy(factors).to(self.device)
 
-    def _add(self, known: Masks, keys: list[bytes]) -> None:
+    def _tables(self, known: Masks) -> Floats:
         n_scales, D = self.model.means.shape
         at_once = max(1, _SOLVED // (n_scales * D**2))
-        parts = [self.model.tables(known[i : i + at_once]) for i in range(0, len(known), at_once)]
-        tables = np.concatenate(parts)
-        factors = self.model.factors(known, tables, self.n_numbers)
-        first = len(self._tables)
-        self._tables = torch.cat([self._tables, torch.from_numpy(tables).to(self.device)])
-        self._factors = torch.cat([self._factors, torch.from_numpy(factors).to(self.device)])
-        self._places |= {key: first + i for i, key in enumerate(keys)}
+        return np.concatenate([self.model.tables(known[i : i + at_once]) for i in range(0, len(known), at_once)])
+
+
+class _Tables:
+    """Arrays by sets of known features, made when they are first asked for; all are forgotten where they get too large.
+
+    Parameters
+    ----------
+    make : sets (n, M) -> tensors with a leading axis n
+    """
+
+    def __init__(self, make: Callable[[Masks], tuple[Tensor, ...]]) -> None:
+        self.make = make
+        self._places: dict[bytes, int] = {}
+        self._tensors: tuple[Tensor, ...] = ()
+
+    def find(self, known: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Places (n,) of sets of known features (n, M), and the tensors that they are places in."""
+        sets, which = _distinct(known.to(torch.bool).cpu().numpy())
+        keys = [row.tobytes() for row in sets]
+        if sum(tensor.nbytes for tensor in self._tensors) > _LARGEST:
+            self._places, self._tensors = {}, ()
+        new = [i for i, key in enumerate(keys) if key not in self._places]
+        if new:
+            made, first = self.make(sets[new]), len(self._places)
+            old = self._tensors or tuple(tensor[:0] for tensor in made)
+            self._tensors = tuple(torch.cat(pair) for pair in zip(old, made, strict=True))
+            self._places |= {keys[i]: first + n for n, i in enumerate(new)}
+        places = np.array([self._places[key] for key in keys])
+        return torch.from_numpy(places[which]).to(known.device), self._tensors
+
+
+def _apply(tables: Tensor, places: Tensor, deviations: Tensor) -> Tensor:
+    """Product of each row (n, D) with its own table; a sum per row, so that no row's bits depend on the others."""
+    at_once = max(1, _GATHERED // deviations.shape[1] ** 2)
+    out = torch.empty_like(deviations)
+    for start in range(0, len(out), at_once):
+        some = slice(start, start + at_once)
+        out[some] = tables.index_select(0, places[some]).mul_(deviations[some].unsqueeze(1)).sum(2)
+    return out
 
 
 def _distinct(known: Masks) -> tuple[Masks, Indices]:

@@ -57,7 +57,18 @@ def learn_votes(
         chosen = rng.choice(len(masks), size=min(_COALITIONS, len(masks)), p=probabilities, replace=False)
         g, p = judge.compare(e, held, masks[chosen])
         gram, products = gram + g, products + p
-    return simplex_least_squares(gram, products)
+    return in_hundredths(simplex_least_squares(gram, products))
+
+
+def in_hundredths(votes: Floats) -> Floats:
+    """Round votes, which are not known better; so rounding of sums, which differs between machines, has no say in draws.
+
+    >>> in_hundredths(np.array([0.333, 0.3329, 0.3341])).tolist()
+    [0.33, 0.33, 0.34]
+    """
+    counts = np.rint(100 * votes)
+    counts[np.argmax(votes)] += 100 - counts.sum()
+    return np.asarray(counts / 100)
 
 
 def only_networks(companions: Companions) -> Floats:
