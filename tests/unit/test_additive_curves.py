@@ -225,7 +225,7 @@ def test_vaeac_expects_of_curves_what_it_draws():
     # 2 coalitions x 3 rows: differences of two independent means, of which the largest exceeds 4.5 in 0.004 % of all seeds
     explainer = fitted(GAM, MIXED, SMALL)
     approach, X, function = explainer.parts_[0].approach, explainer.schema_.encode(MIXED[:3]), explainer.function_
-    approach.trust_ = 0.6  # some draws are blind
+    approach.votes_ = np.array([0.3, *np.full(len(approach.companions_), 0.3 / len(approach.companions_)), 0.4])
     masks = np.array([[True, False, False, False, True], [False, True, True, False, False]])
     drawn = approach.sample(X, masks, 2048, keys=row_keys(X), seed=1)
     expected = approach.expect(X, masks, 2048, function=function, keys=row_keys(X), seed=2)

@@ -184,8 +184,9 @@ def test_surrogate_of_levels_is_not_fitted_again(tmp_path, monkeypatch):
 def test_whatever_vaeac_learns_beside_its_networks_comes_back(tmp_path):
     explainer = fitted(TABLE[["a", "b"]], approach=approach_for("vaeac"))
     approach = explainer.parts_[0].approach
-    approach.trust_, approach.donors_ = 0.7, np.arange(6.0).reshape(3, 2)
+    approach.votes_, approach.donors_ = np.array([0.3, 0.1, 0.1, 0.1, 0.1, 0.3]), np.arange(6.0).reshape(3, 2)
     loaded = there_and_back(explainer, tmp_path).parts_[0].approach
+    assert loaded.votes_.tolist() == approach.votes_.tolist()
     assert loaded.trust_ == 0.7
     np.testing.assert_array_equal(loaded.donors_, approach.donors_)
     assert {name for name in vars(loaded) if name.endswith("_")} == {n for n in vars(approach) if n.endswith("_")}

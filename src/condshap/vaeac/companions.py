@@ -29,8 +29,10 @@ class Companions:
         """Learn from training rows (N, M) what networks did not learn already."""
         if not networks.fitted_.config.companions:
             return cls(networks, None)
-        rows = complete_rows(X, generator(seed, "neighbours"))
-        return cls.of(networks, rows if len(rows) >= _FEWEST else None)
+        positions = complete_rows(X, generator(seed, "neighbours"))
+        if len(positions) < _FEWEST:
+            return cls(networks, None)
+        return cls(networks, Neighbours.of(X[positions], networks.fitted_.columns.atoms.n_levels > 0, positions))
 
     @classmethod
     def of(cls, networks: Networks, lenders: Rows | None) -> Companions:
@@ -50,7 +52,7 @@ class Companions:
 
     def without(self, X: Rows, held: Indices) -> Companions:
         """The same as if they had not seen the training rows X (N, M) at positions `held`."""
-        near = None if self.neighbours is None else self.neighbours.without(X[held])
+        near = None if self.neighbours is None else self.neighbours.without(held)
         return Companions(self.networks.without(X, held), near)
 
     def sample(

@@ -6,7 +6,7 @@ on average. The k nearest rows count alike, with all that are as near as the las
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,25 +25,26 @@ class Neighbours:
 
     Attributes
     ----------
-    rows : (n, M) complete training rows
+    rows, positions : (n, M) complete training rows, and (n,) which of all they are
     units : (M,) one over the spread of a column, such that two random rows are as far apart in every column
     is_level : (M,) columns of levels
     """
 
     rows: Rows
+    positions: Indices
     units: Floats
     is_level: Masks
 
     @classmethod
-    def of(cls, rows: Rows, is_level: Masks) -> Neighbours:
+    def of(cls, rows: Rows, is_level: Masks, positions: Indices | None = None) -> Neighbours:
         """Learn how far apart values of complete rows (n, M) are."""
-        return cls(rows, _units(rows, is_level), is_level)
+        places = np.arange(len(rows)) if positions is None else positions
+        return cls(rows, places, _units(rows, is_level), is_level)
 
-    def without(self, held: Rows) -> Neighbours:
-        """Leave out rows that equal one of `held` (n, M)."""
-        gone = {row.tobytes() for row in np.ascontiguousarray(held)}
-        kept = np.array([row.tobytes() not in gone for row in np.ascontiguousarray(self.rows)])
-        return Neighbours(self.rows[kept], self.units, self.is_level)
+    def without(self, held: Indices) -> Neighbours:
+        """Leave out training rows at positions `held`; others that equal them stay, as they would for a new row."""
+        kept = ~np.isin(self.positions, held)
+        return replace(self, rows=self.rows[kept], positions=self.positions[kept])
 
     def sample(
         self, k: int, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, fill_missing: bool = False
@@ -87,12 +88,12 @@ class Neighbours:
         return np.asarray(near[np.cumsum(counts)[:, None] - counts + places])
 
 
-def complete_rows(X: Rows, rng: np.random.Generator) -> Rows:
-    """Rows of X (N, M) without gaps, at most 4096 of them."""
+def complete_rows(X: Rows, rng: np.random.Generator) -> Indices:
+    """Positions of rows of X (N, M) without gaps, at most 4096 of them."""
     complete = np.flatnonzero(~np.isnan(X).any(axis=1))
     if len(complete) > _MOST:
         complete = np.sort(rng.choice(complete, _MOST, replace=False))
-    return np.asarray(X[complete])
+    return np.asarray(complete)
 
 
 def _units(rows: Rows, is_level: Masks) -> Floats:
