@@ -61,13 +61,14 @@ def with_forest(*, fast_trees: bool) -> Work:
     asked, rows = Asked(keep=True), X.iloc[:50]
     cs.explain(asked.around(model.predict), X, rows, approach="gaussian", progress=False)
     same = pd.concat(asked.rows)
-    explainer = cs.Explainer(model, approach="gaussian", progress=False, fast_trees=fast_trees)
+    explainer = cs.Explainer(model, approach="gaussian", progress=False, fast_trees=fast_trees, check_draws=False)
     return Work(lambda: explainer.fit(X).explain(rows), lambda: model.predict(same), asked.n_rows)
 
 
 def with_numpy(approach: Any, n_rows: int = 100, **options: Any) -> Work:
     """An approach with a model that costs nearly nothing, against the numpy yardstick."""
     X = correlated_normals(1000, 8, 0.6, seed=1).to_numpy()
+    options = {"check_draws": False, **options}  # which has a line of its own
     explainer = cs.Explainer(_square, approach=approach, progress=False, device="cpu", **options)
     with asked_of_models() as asked:
         explainer.fit(X).explain(X[:n_rows])
@@ -81,7 +82,8 @@ def _square(X: np.ndarray) -> np.ndarray:
 def drawing_with_networks() -> Work:
     """Draws of networks that were fitted before, against the numpy yardstick."""
     X = correlated_normals(500, 8, 0.6, seed=1).to_numpy()
-    explainer = cs.Explainer(_square, approach=find_approach("vaeac")(epochs=7), progress=False, device="cpu").fit(X)
+    approach = find_approach("vaeac")(epochs=7)
+    explainer = cs.Explainer(_square, approach=approach, progress=False, device="cpu", check_draws=False).fit(X)
     with asked_of_models() as asked:
         explainer.explain(X[:100])
     return Work(lambda: explainer.explain(X[:100]), numpy_yardstick, asked.n_rows)
@@ -98,6 +100,7 @@ LINES: dict[str, Callable[[], Work]] = {
     "ctree / numpy": lambda: with_numpy("ctree", 50),
     "vaeac, 7 epochs / numpy": lambda: with_numpy(find_approach("vaeac")(epochs=7), 10),
     "vaeac, draws / numpy": drawing_with_networks,
+    "gaussian, one row and the check of draws / numpy": lambda: with_numpy("gaussian", 1, check_draws=True),
 }
 KERNEL = "gaussian, linear / KernelExplainer"
 
