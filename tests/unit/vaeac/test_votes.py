@@ -36,7 +36,7 @@ def test_strong_dependence_is_believed(gaps):
 
 
 def test_noise_is_not_believed():
-    """Networks that take no care learn noise; over seeds 0 to 9 of the rows their mean vote was below 0.5."""
+    """Networks that take no care learn noise; with all trust the mean blind vote would be 0. Seeds are fixed."""
     careless = {"patience": None, "ema": None, "zero_init": False, "advice": False, "companions": False}
     found = [votes(rows(0.0, seed=seed), **careless)[-1] for seed in range(4)]
     assert np.mean(found) > 0.4
