@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -227,6 +228,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
         self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
         self.parts_ = self._fit_parts(parts, rows)
+        self.training_rows_ = rows
         self.draw_check_ = self._check_draws(rows)
         self.base_value_ = self._base_value(rows)
         factors = self._error_factors(rows)
@@ -277,6 +279,32 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             known=known,
             before=explanation.provenance,
         )
+
+    def estimate_model_errors(self, X: Table, *, n_refits: int = 8) -> Floats:
+        """Estimate how far the values of rows (R, M) are off because the features' distribution was learned.
+
+        A parametric bootstrap: tables like the training rows are drawn from the fitted approach, it is fitted to each of
+        them, and the same rows are explained again. It takes `n_refits` times as long as fit and explain together.
+
+        Returns
+        -------
+        Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. What an approach cannot express, such
+        as the skewness of rows for ``gaussian``, is not in them.
+        """
+        from condshap.model_errors import bootstrap_errors
+
+        check_integer("n_refits", n_refits, least=2)
+        self._encode(X)  # refused, if at all, before anything is fitted
+        return bootstrap_errors(self, X, n_refits)
+
+    def refitted(self, rows: Rows, *, seed: int) -> Explainer:
+        """Copy whose approach is fitted to other encoded rows (n, M) and another seed; coalitions and model stay."""
+        other = copy.copy(self)
+        other.seed, other.progress = seed, False
+        other.parts_ = other._fit_parts(make_parts(self.approach, self.plan_), rows)
+        other.base_value_ = other._base_value(rows)
+        other.error_factors_ = other._error_factors(rows)
+        return other
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""

@@ -11,6 +11,7 @@ import pandas as pd
 
 from condshap.draw_check import DrawCheck
 from condshap.evaluation import MSEv, mean_squared_error
+from condshap.exceptions import OptionError
 from condshap.tables import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table
 from condshap.values import ValueTable
@@ -42,6 +43,8 @@ class Provenance:
     """How often coalitions were added, the first ones included."""
     draw_check: DrawCheck | None = None
     """Whether draws look like the training rows, see there; None where that was not looked at."""
+    model_errors_from: str | None = None
+    """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None where nobody estimated them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +57,9 @@ class Explanation:
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
     std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
+    model_errors : shape of `values`; how far values are off because the features' distribution was learned. Where networks are
+        averaged, the error of their training, from how far they differ; else 0, until `Explainer.estimate_model_errors` has
+        estimated them and the error from few training rows with them. `provenance.model_errors_from` tells which
     value_table : v(S) for all coalitions used; NaN where ``n_coalitions="auto"`` did without one for a row
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
@@ -72,6 +78,27 @@ class Explanation:
     output_names: tuple[str, ...]
     membership: tuple[tuple[int, ...], ...]
     provenance: Provenance
+    model_errors: Floats = None  # type: ignore[assignment]  # zeros of the right shape, see below
+
+    def __post_init__(self) -> None:
+        """Without an estimate, errors of the model count as zero."""
+        if self.model_errors is None:
+            object.__setattr__(self, "model_errors", np.zeros_like(self.values))
+
+    @property
+    def errors(self) -> Floats:
+        """All errors together, shape of `values`: the root of ``std_errors**2 + model_errors**2``."""
+        return np.hypot(self.std_errors, self.model_errors)
+
+    def with_model_errors(self, errors: Floats, *, source: str = "refits") -> Explanation:
+        """The same explanation with other errors of the model, such as `Explainer.estimate_model_errors` gives."""
+        given = np.asarray(errors, dtype=np.float64)
+        if given.shape != self.values.shape or not (given >= 0).all():
+            raise OptionError(
+                f"errors must be numbers of at least 0 in the shape of the values, {self.values.shape}, got shape "
+                f"{given.shape}. Pass what explainer.estimate_model_errors(X) gives for the same rows."
+            )
+        return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
 
     @property
     def msev(self) -> MSEv:
@@ -114,12 +141,16 @@ class Explanation:
             base_values=self.base_values[chosen],
             predictions=self.predictions[chosen],
             std_errors=self.std_errors[chosen],
+            model_errors=self.model_errors[chosen],
             value_table=replace(table, values=table.values[:, chosen], std_errors=table.std_errors[:, chosen]),
             data=take_rows(self.data, chosen),
         )
 
-    def to_frame(self) -> pd.DataFrame:
-        """One line per row (and output): base value, the players' Shapley values, prediction."""
+    def to_frame(self, *, errors: bool = False) -> pd.DataFrame:
+        """One line per row (and output): base value, the players' Shapley values, prediction.
+
+        With `errors`, every player has a column for the error of its values, too: all errors together.
+        """
         n_rows, n_players = self.values.shape[:2]
         values = self.values.reshape(n_rows, n_players, -1).swapaxes(1, 2).reshape(-1, n_players)
         columns = list(self.player_names)
@@ -127,6 +158,10 @@ class Explanation:
         frame = pd.DataFrame(values, columns=columns)
         frame.insert(0, base, self.base_values.ravel())
         frame[prediction] = self.predictions.ravel()
+        if errors:
+            all_errors = self.errors.reshape(n_rows, n_players, -1).swapaxes(1, 2).reshape(-1, n_players)
+            for name, column in zip(self.player_names, all_errors.T, strict=True):
+                frame[_free_name(f"error of {name}", list(frame.columns))] = column
         labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
         frame.index = labels if self.values.ndim == 2 else _with_outputs(labels, self.output_names)
         return frame
@@ -148,7 +183,7 @@ class Explanation:
             display_data=display,
             feature_names=list(self.player_names),
             output_names=list(self.output_names) if several else None,
-            error_std=self.std_errors,
+            error_std=self.errors,
         )
 
     def _aligned_data(self) -> pd.DataFrame:

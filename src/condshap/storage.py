@@ -1,7 +1,7 @@
 """Explanation <-> one Parquet file: readable by anything, no pickle.
 
 One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>`` and
-``std_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and ``v_std_error`` lists over
+``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and ``v_std_error`` lists over
 (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see `condshap.stored_tables`) are JSON in
 the file's metadata under the key ``condshap``.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from condshap.explanation import Explanation
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _KEY = b"condshap"
 
 
@@ -38,10 +38,11 @@ def save_explanation(explanation: Explanation, path: Path) -> None:
     columns = {f"data/{name}": column for name, column in stored.columns.items()}
     n_rows = len(explanation)
     by_player = explanation.values.reshape(n_rows, len(explanation.player_names), -1)
-    errors = explanation.std_errors.reshape(by_player.shape)
+    errors, model_errors = (e.reshape(by_player.shape) for e in (explanation.std_errors, explanation.model_errors))
     for i in range(by_player.shape[1]):
         columns[f"shapley/{i}"] = _lists(by_player[:, i])
         columns[f"std_error/{i}"] = _lists(errors[:, i])
+        columns[f"model_error/{i}"] = _lists(model_errors[:, i])
     columns["base_value"] = _lists(explanation.base_values.reshape(n_rows, -1))
     columns["prediction"] = _lists(explanation.predictions.reshape(n_rows, -1))
     table = explanation.value_table
@@ -94,6 +95,7 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
         base_values=_numbers(arrow, "base_value").reshape(n_rows, *tail),
         predictions=_numbers(arrow, "prediction").reshape(n_rows, *tail),
         std_errors=stack("std_error"),
+        model_errors=stack("model_error"),
         value_table=ValueTable(masks, table("v"), table("v_std_error"), about["n_evaluations"]),
         data=restore_table(StoredTable(data, about["data"])),
         feature_names=tuple(names["features"]),

@@ -38,12 +38,14 @@ class DrawnRows:
     error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
         1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo).
     may_repeat : (C,) coalitions whose rows are likely to be equal, because levels were drawn: each is evaluated once
+    members : (K,) which member of an ensemble drew each sample, -1 for none; how far they differ tells the error of training
     """
 
     rows: Floats
     weights: Floats | None = None
     error_factor: float | Floats | None = 1.0
     may_repeat: Masks | None = None
+    members: Indices | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,13 @@ class Outcomes:
     ----------
     values : (C, R, K, O)
     weights : (C, R, K), or None for equal weights
-    error_factor : as in `DrawnRows`
+    error_factor, members : as in `DrawnRows`
     """
 
     values: Floats
     weights: Floats | None = None
     error_factor: float | Floats | None = 0.0
+    members: Indices | None = None
 
 
 class ConditionalSampler(Protocol):

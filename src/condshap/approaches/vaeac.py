@@ -14,7 +14,7 @@ from condshap.numerics.affine import AdditiveFunction
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
-from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class VAEAC(VAEACOptions):
         rows = drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
         weights, again = self._weights(n_samples), self._may_repeat(masks, n_samples)
         every = None if weights is None else np.broadcast_to(weights, rows.shape[:3])
-        return DrawnRows(rows, every, error_factor=self._error_factor, may_repeat=again)
+        return DrawnRows(rows, every, self._error_factor, again, self._members(n_samples))
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same and leave it on the device."""
@@ -195,7 +195,7 @@ class VAEAC(VAEACOptions):
         rows = torch.cat([part.to(device) for part in drawn], dim=2)
         weights = self._weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
-        return DeviceDraws(rows, every, self._error_factor)
+        return DeviceDraws(rows, every, self._error_factor, self._members(n_samples))
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
@@ -205,7 +205,7 @@ class VAEAC(VAEACOptions):
         values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
         weights = self._weights(n_samples)
         every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
-        return Outcomes(values, every, error_factor=self._error_factor)
+        return Outcomes(values, every, self._error_factor, self._members(n_samples))
 
     def _draw(
         self, member: int, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
@@ -261,6 +261,14 @@ class VAEAC(VAEACOptions):
         ]
         weights = np.concatenate(each)
         return None if np.ptp(weights) == 0 else weights
+
+    def _members(self, n_samples: int) -> Indices | None:
+        """Which network drew each of K samples, -1 for companions and blind draws; None where there is one network."""
+        if len(self.networks_.fitted_.members) < 2:
+            return None
+        shares = ((member, self.networks_.shares(n), n) for member, n in self._shares(n_samples))
+        drawn = [np.repeat(np.arange(len(own)), own) if member == 0 else np.full(n, -1) for member, own, n in shares]
+        return np.concatenate(drawn)
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""

@@ -63,6 +63,7 @@ def one_output(explanation: Explanation, name: str) -> Explanation:
         base_values=explanation.base_values[:, j],
         predictions=explanation.predictions[:, j],
         std_errors=explanation.std_errors[:, :, j],
+        model_errors=explanation.model_errors[:, :, j],
         value_table=replace(table, values=table.values[:, :, j], std_errors=table.std_errors[:, :, j]),
         output_names=(name,),
     )
@@ -82,7 +83,7 @@ def three_rows_table(explanations: Sequence[Explanation], chosen: Indices) -> pd
         for explanation in explanations:
             one = explanation[int(position)]
             frame = pd.DataFrame({"feature": one.feature_names, "value": [_text(v) for v in one.data.iloc[0]]})
-            frame["shapley_value"], frame["std_error"] = one.values[0], one.std_errors[0]
+            frame["shapley_value"], frame["error"] = one.values[0], one.errors[0]
             frame["base_value"], frame["prediction"] = one.base_values[0], one.predictions[0]
             frame.insert(0, "approach", one.provenance.approach)
             frame.insert(0, "row", letter)
@@ -140,7 +141,7 @@ def print_row(rows: Sequence[Explanation], console: Console, digits: int = 2) ->
         table.add_column(one.provenance.approach, footer=total, justify="right")
     for j, feature in enumerate(rows[0].feature_names):
         value = _text(rows[0].data.iloc[0, j])
-        table.add_row(feature, value, *(_signed(one.values[0, j], one.std_errors[0, j], digits) for one in rows))
+        table.add_row(feature, value, *(_signed(one.values[0, j], one.errors[0, j], digits) for one in rows))
     console.print(table)
 
 

@@ -17,7 +17,7 @@ from condshap.numerics.gaussian import NormalModel, condition
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
 from condshap.seeding import derive_seed, stream_words
-from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,13 @@ class DeviceDraws:
     rows : (C, R, K, M) float64, known columns unchanged
     weights : (K,) float64 that sum to 1, or None for equal ones
     error_factor : as in `condshap.approaches.base.DrawnRows`, but a number or None
+    members : (K,) as there
     """
 
     rows: Tensor
     weights: Tensor | None = None
     error_factor: float | None = None
+    members: Indices | None = None
 
 
 def draw_normal(

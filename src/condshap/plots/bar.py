@@ -44,8 +44,8 @@ def bar(
 
     Notes
     -----
-    Error bars are one standard error to both sides. Those of several rows, and of "N others", are upper bounds, because the
-    errors of rows and players may depend on each other: means, and sums, of the standard errors.
+    Error bars are one error to both sides, all errors together (`Explanation.errors`). Those of several rows, and of "N others", are upper bounds, because the
+    errors of rows and players may depend on each other: means, and sums, of the errors.
     """
     chosen = one_output(explanation, output)
     positions = find_rows(len(explanation), rows)
@@ -57,7 +57,7 @@ def bar(
     ax = new_axes(ax, 7.0, height_of(len(lines)))
     ax.barh(np.arange(len(lines)), shown, 0.7, color=NEUTRAL)
     # sizes, unlike values, do not add up to something without error: no smaller bound for the rest here
-    error_bars(ax, shown, lines.add_up(chosen.std_errors[positions].mean(axis=0)))
+    error_bars(ax, shown, lines.add_up(chosen.errors[positions].mean(axis=0)))
     ax.set_xlim(left=0.0, right=None if shown.any() else 1.0)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
     list_amounts(ax, amounts(shown, signed=False))
@@ -66,7 +66,7 @@ def bar(
 
 
 def _one_row(chosen: OneOutput, row: int, max_features: int, ax: Axes | None) -> Axes:
-    values, errors = chosen.values[row], chosen.std_errors[row]
+    values, errors = chosen.values[row], chosen.errors[row]
     lines = make_lines(np.abs(values), max_features)
     shown = lines.add_up(values)
     ax = new_axes(ax, 7.0, height_of(len(lines)))

@@ -54,7 +54,7 @@ def compare(
 
     Notes
     -----
-    Error bars are one standard error to both sides; that of "N others" is an upper bound.
+    Error bars are one error to both sides, all errors together (`Explanation.errors`); that of "N others" is an upper bound.
     """
     found = named(explanations, names)
     check_same_rows(found)
@@ -80,7 +80,7 @@ def compare(
             hatch=hatch,
             label=legend_name(name),
         )
-        error_bars(ax, shown, lines.bound_errors(one.std_errors[row]), places)
+        error_bars(ax, shown, lines.bound_errors(one.errors[row]), places)
     pairs = zip(first.names, first.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     ax.set_xlabel("Shapley value", fontsize=LABEL_SIZE)

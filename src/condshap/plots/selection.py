@@ -23,7 +23,7 @@ class OneOutput:
 
     Attributes
     ----------
-    values, std_errors : (R, P)
+    values, errors : (R, P), all errors together
     base_values, predictions : (R,)
     names : of the P players
     columns : (P,) what the rows hold, None for a group of several features
@@ -31,7 +31,7 @@ class OneOutput:
     """
 
     values: Floats
-    std_errors: Floats
+    errors: Floats
     base_values: Floats
     predictions: Floats
     names: tuple[str, ...]
@@ -88,7 +88,7 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
         raise OptionError("a plot must get an explanation of at least one row, got none. Explain some rows.")
     which = find_output(explanation, output)
     several = explanation.values.ndim == 3
-    parts = [explanation.values, explanation.std_errors, explanation.base_values, explanation.predictions]
+    parts = [explanation.values, explanation.errors, explanation.base_values, explanation.predictions]
     values, errors, base, predictions = (part[..., which] if several else part for part in parts)
     for name, part in (("Shapley values", values), ("base values", base), ("predictions", predictions)):
         bad = np.flatnonzero(~np.isfinite(part.reshape(len(part), -1)).all(axis=1))

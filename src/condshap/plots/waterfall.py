@@ -42,7 +42,7 @@ def waterfall(
 
     Notes
     -----
-    Error bars are one standard error of the Shapley value to both sides; that of "N others" is an upper bound.
+    Error bars are one error of the Shapley value to both sides, all errors together (`Explanation.errors`); that of "N others" is an upper bound.
     """
     chosen = one_output(explanation, output)
     row = find_row(len(explanation), row)
@@ -52,7 +52,7 @@ def waterfall(
     ends = base + np.cumsum(shown[::-1])[::-1]  # from the bottom line upwards
     starts = np.append(ends[1:], base)
     ax = new_axes(ax, 7.0, height_of(len(lines) + 2))
-    _draw_steps(ax, starts, ends, lines.bound_errors(chosen.std_errors[row]))
+    _draw_steps(ax, starts, ends, lines.bound_errors(chosen.errors[row]))
     ax.plot([prediction, base], [0, len(lines) + 1], "D", color=DARK, markersize=5)
     ax.use_sticky_edges = False  # room beside the two marks
     if not shown.any():

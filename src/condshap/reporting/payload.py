@@ -110,7 +110,7 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
     """Arrays with outputs first: (O, R, P) and (O, R)."""
     shape = (*explanation.values.shape[:2], -1)
     values = np.moveaxis(explanation.values.reshape(shape), 2, 0)
-    errors = np.moveaxis(explanation.std_errors.reshape(shape), 2, 0)
+    errors = np.moveaxis(explanation.errors.reshape(shape), 2, 0)
     return {
         "name": label,
         "values": _packed(np.clip(values, -3e38, 3e38), "<f4"),

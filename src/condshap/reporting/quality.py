@@ -51,7 +51,7 @@ class Note:
 def judge(explanation: Explanation) -> Judged:
     """Figures that tell how good an explanation is."""
     shape = (*explanation.values.shape[:2], -1)
-    values, errors = explanation.values.reshape(shape), explanation.std_errors.reshape(shape)
+    values, errors = explanation.values.reshape(shape), explanation.errors.reshape(shape)
     flat = (shape[0], -1)
     predictions, base = explanation.predictions.reshape(flat), explanation.base_values.reshape(flat)
     gaps = np.abs(base + values.sum(axis=1) - predictions)
@@ -226,6 +226,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         if about.tolerance is None
         else f"{about.tolerance:.2%} of a row's spread wanted, {_percent(about.reached)} reached at the worst row, in "
         f"{about.n_iterations} steps",
+        "Errors": _errors(about.model_errors_from),
         "Seed": str(about.seed),
         "Time": ", ".join(f"{key} {_seconds(value)}" for key, value in about.seconds.items()),
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
@@ -237,6 +238,15 @@ def shared_first(about: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str,
     """Lines that are the same for all explanations, then what is left of each."""
     shared = [line for line in about[0] if all(line in lines for lines in about)]
     return [shared, *([line for line in lines if line not in shared] for lines in about)]
+
+
+def _errors(source: str | None) -> str:
+    """What the errors of an explanation hold."""
+    sampling = "of samples and coalitions"
+    if source is None:
+        return f"{sampling}; that the features' distribution was learned is not in them"
+    more = {"members": "of training, from how far networks differ", "refits": "of the learned distribution, from refits"}
+    return f"{sampling}, and {more.get(source, 'of the learned distribution, as given')}"
 
 
 def _short(text: str, limit: int = 2000) -> str:

@@ -279,9 +279,13 @@ class Networks:
             other.fitted_ = replace(fitted, columns=fitted.columns.relearned(left))
         return other
 
+    def shares(self, n_samples: int) -> Indices:
+        """How many of K draws each member has, (E,); they stand one after the other."""
+        return np.array(member_shares(len(self._fitted().members), n_samples))
+
     def weights(self, n_samples: int) -> Floats:
         """Weights (K,) of draws under which every member counts alike, when K is no multiple of their number."""
-        shares = np.array(member_shares(len(self._fitted().members), n_samples))
+        shares = self.shares(n_samples)
         used = shares[shares > 0]
         return np.repeat(1 / (len(used) * used), used)
 

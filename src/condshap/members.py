@@ -1,0 +1,109 @@
+r"""Members of an ensemble, their v(S) -> errors of training: how far the values of the ensemble would move with another seed.
+
+An approach that averages E members, such as networks trained from different starts, learns a different distribution with
+every seed. How far the members differ tells how far their average would: with phi_e the Shapley values of member e,
+
+.. math::
+
+    \operatorname{Var}(\bar\phi) = \frac{1}{E (E - 1)} \sum_e (\phi_e - \bar\phi)^2.
+
+Members share the samples of a coalition out, so that this costs no further call of the model; it holds the Monte Carlo
+error as well, which is taken off. Shapley values are linear in v, so that no table of v(S) by member is kept: what members
+add to the Shapley values is summed up coalition by coalition, in an order that blocks have no say in.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from condshap.coalitions import CoalitionPlan
+from condshap.numerics.shapley import can_separate, each_column, shapley_coefficients, wls_operator
+from condshap.types import Floats, Indices, Values
+
+_OWN = 4.0  # members that the average over rows counts as, beside the row's own
+_FLOOR = 0.05  # of the average over rows, below which no row's squared error falls
+
+
+class MemberSpread:
+    """Shapley values of every member as deviations from those of all, gathered block by block.
+
+    Attributes
+    ----------
+    operator : (P, C) by which v of the plan's coalitions becomes Shapley values
+    deviations : (E, R, P, O), None until a block had members
+    """
+
+    def __init__(self, operator: Floats, n_rows: int, n_outputs: int) -> None:
+        self.operator = operator
+        self.deviations: Floats | None = None
+        self._shape = (n_rows, len(operator), n_outputs)
+
+    @classmethod
+    def of(cls, plan: CoalitionPlan, n_rows: int, n_outputs: int) -> MemberSpread | None:
+        """Spread over the coalitions of a plan; None where they do not tell the players apart."""
+        operator = influences(plan)
+        return None if operator is None else cls(operator, n_rows, n_outputs)
+
+    def add(self, coalitions: Indices, rows: slice, deviations: Values) -> None:
+        """Count what members' v (E, c, r, O) differ from that of all, for coalitions (c,) of the plan and some rows."""
+        if self.deviations is None:
+            self.deviations = np.zeros((len(deviations), *self._shape))
+        total = self.deviations[:, rows]
+        for c, one in zip(coalitions, np.moveaxis(deviations, 1, 0), strict=True):
+            total += one[:, :, None, :] * self.operator[:, c, None]
+
+    def errors(self, variances: Values) -> Floats | None:
+        """Errors of training (R, P, O), given the Monte Carlo variances of v, (C, R, O); None without members.
+
+        A handful of members says little about a single value: squared errors are drawn towards their average over rows.
+        """
+        if self.deviations is None or len(self.deviations) < 2:
+            return None
+        n = len(self.deviations)
+        spread = self.deviations.var(axis=0, ddof=1) / n
+        columns = variances.reshape(len(variances), -1)
+        noise = each_column(self.operator**2, columns).reshape(-1, *variances.shape[1:]).swapaxes(0, 1)
+        return pool_squares(spread - noise, n)
+
+
+def influences(plan: CoalitionPlan) -> Floats | None:
+    """A_jS of v(S) on every Shapley value, (P, C): exact, or those of the regression; None where that has no answer."""
+    if plan.is_exact:
+        inside, outside = shapley_coefficients(plan.n_players)
+        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]))
+    if not can_separate(plan.masks[plan.interior], plan.weights[plan.interior]):
+        return None
+    return wls_operator(plan.masks, plan.weights)[0]
+
+
+def pool_squares(own: Floats, n: int) -> Floats:
+    """Errors (R, P, O) from squares that n members or refits gave, which may be negative, and their average over rows."""
+    average = np.maximum(own.mean(axis=0, keepdims=True), 0.0)
+    squares = (n * own + _OWN * average) / (n + _OWN)
+    return np.asarray(np.sqrt(np.maximum(squares, _FLOOR * average)))
+
+
+def member_deviations(f: Floats, weights: Floats | None, members: Indices) -> Floats:
+    """What members' v differ from that of all, (E, C, R, O).
+
+    Parameters
+    ----------
+    f : (C, R, K, O) predictions for samples
+    weights : (C, R, K, 1) that sum to 1, or None for equal ones
+    members : (K,) who drew each sample, -1 for nobody in particular
+
+    Notes
+    -----
+    Members count alike, and together as much as their samples do: what others drew dilutes the deviations.
+    """
+    every = np.unique(members[members >= 0])
+    share = np.full((1, 1, f.shape[2], 1), 1 / f.shape[2]) if weights is None else weights
+    weighted = share * f
+    means, total = [], 0.0
+    for e in every:
+        own = members == e
+        size = share[:, :, own].sum(axis=2)
+        means.append(weighted[:, :, own].sum(axis=2) / np.where(size > 0, size, 1.0))
+        total = total + size
+    stacked = np.stack(means)
+    return np.asarray((stacked - stacked.mean(axis=0)) * total)
