@@ -39,7 +39,7 @@ class Aim:
     target : largest Monte Carlo standard error of a Shapley value, in units of the prediction
     influence : (P, C) squared influence A_jS^2 of v(S) on the Shapley values
     n_samples : (C,) samples of a batch
-    factors : (C, O) variance of a batch's mean over that of independent draws
+    factors : (C, O) variance of a batch's mean over that of independent blocks
     """
 
     target: float

@@ -451,7 +451,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _error_factors(self, rows: Rows) -> Floats:
-        """Variance of v(S) over the variance of independent draws, (C, O), for approaches that leave it to be measured."""
+        """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
         factors = np.ones((len(self.plan_.masks), len(self.predictor_.output_names)))
         for part in without_model(self.parts_, self.function_):
             if is_sampler(part.approach) and _has_unknown_error(part, rows, self):

@@ -1,8 +1,9 @@
 """Plan, pilot -> samples per coalition, and how much better than independent draws they are.
 
 Shapley values are phi = A v, so v(S) enters their variance with sum_j A_jS^2. Samples go where that is large: to the few
-smallest coalitions, mostly. Quasi-Monte Carlo makes the usual standard errors several times too wide; a pilot run at
-fit measures by how much, on training rows, so that errors do not depend on which rows are explained together.
+smallest coalitions, mostly. The spread of blocks of a net (`condshap.numerics.blocks`) tells the error of each row and
+coalition up to a factor; a pilot run at fit measures it, on training rows, so that errors do not depend on which rows are
+explained together.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _MOST, _LEAST = 256, 16
 _MEAN_CAP, _FEW = 64, 64
 _PILOT_PAIRS = 48
 _PILOT_COALITIONS = 16
+_PRIOR_PAIRS = 4
 _CELLS = 8
 _PILOT_NUMBERS = 2**22  # drawn at once
 
@@ -92,10 +94,11 @@ def measure_error_factors(
     *,
     seed: int,
 ) -> Floats:
-    """Variance of v(S) over its variance under independent draws, per output, for the part's coalitions, shape (c, O).
+    """Variance of v(S) over what `Moments` say, per output, for the part's coalitions, shape (c, O).
 
     In cells of coalitions of similar size, pairs of a coalition and a training row are estimated twice, with independent
-    randomisations. The squared differences estimate the variance without any assumption on the sampler.
+    randomisations. The squared differences estimate the variance without any assumption on the sampler. A single sample
+    says nothing about its own variance, so no factor can help; it is 1.
 
     Parameters
     ----------
@@ -105,7 +108,10 @@ def measure_error_factors(
     """
     rng = generator(seed, "pilot")
     influence = sensitivities(plan)
-    cells = _cells(part, plan, n_samples)
+    cells = [cell for cell in _cells(part, plan, n_samples) if n_samples[cell[0]] > 1]
+    factors = np.ones((len(plan.masks), len(predictor.output_names)))
+    if not cells:
+        return np.asarray(factors[part.positions])
     batches: list[Batch] = []
     for cell in cells:
         chance = influence[cell] / influence[cell].sum()
@@ -114,11 +120,10 @@ def measure_error_factors(
         rows = [X[rng.choice(len(X), size=n_rows, replace=False)] for _ in chosen]
         batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed)
     moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
-    factors = np.zeros((len(plan.masks), len(predictor.output_names)))
-    for cell in cells:
-        factors[cell] = _variance_ratio(
-            [(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))]
-        )
+    twice = [[(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))] for cell in cells]
+    ratios, n_pairs = np.swapaxes([_variance_ratio(replicates) for replicates in twice], 0, 1)
+    for cell, factor in zip(cells, _shrink(ratios, n_pairs), strict=True):
+        factors[cell] = factor
     return np.asarray(factors[part.positions])
 
 
@@ -155,11 +160,30 @@ def _cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
     return replace(samples, **cut)
 
 
-def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> Floats:
-    """Measured over nominal variance, shape (O,); ratio of sums, so that large variances count most, as in phi."""
-    measured = sum(((a.means - b.means) ** 2 / 2).sum(axis=(0, 1)) for a, b in replicates)
-    nominal = sum((a.variances + b.variances).sum(axis=(0, 1)) / 2 for a, b in replicates)
-    return np.asarray(np.where(nominal > 0, measured / np.where(nominal > 0, nominal, 1.0), 0.0))
+def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> tuple[Floats, Floats]:
+    """Measured over stated variance of a cell's pairs, and how many pairs of equal weight are as much evidence, both (O,).
+
+    A pair counts by its variance up to the cell's mean, and hardly more beyond: large variances matter most for phi, but a
+    single pair must not decide alone.
+    """
+    measured = np.concatenate([(a.means[0] - b.means[0]) ** 2 / 2 for a, b in replicates])  # (pairs, O)
+    stated = np.concatenate([(a.variances[0] + b.variances[0]) / 2 for a, b in replicates])
+    scale = stated + stated.mean(axis=0)
+    weighted = stated / np.where(scale > 0, scale, 1.0)
+    total = weighted.sum(axis=0)
+    found = (measured / np.where(scale > 0, scale, 1.0)).sum(axis=0)
+    ratio = np.where(total > 0, found / np.where(total > 0, total, 1.0), 1.0)
+    return ratio, total**2 / np.where(total > 0, (weighted**2).sum(axis=0), 1.0)
+
+
+def _shrink(ratios: Floats, n_pairs: Floats) -> Floats:
+    """Factors (cells, O) from ratios and the pairs behind them, both (cells, O), drawn to those of all cells, these to 1.
+
+    Where the model does not move around the training rows, nothing was measured: the factor of independent blocks, 1, is
+    then on the safe side, because nets do no worse.
+    """
+    common = ((n_pairs * ratios).sum(axis=0) + _PRIOR_PAIRS) / (n_pairs.sum(axis=0) + _PRIOR_PAIRS)
+    return np.asarray((n_pairs * ratios + _PRIOR_PAIRS * common) / (n_pairs + _PRIOR_PAIRS))
 
 
 def _cells(part: Part, plan: CoalitionPlan, n_samples: Indices) -> list[Indices]:

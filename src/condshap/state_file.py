@@ -20,7 +20,7 @@ import numpy.typing as npt
 from condshap.approaches.base import State
 from condshap.exceptions import StorageError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _KEY = "condshap"
 
 

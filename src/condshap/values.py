@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, ConditionalSamples, DrawnRows, Outcomes, is_sampler
+from condshap.approaches.base import ConditionalSampler, ConditionalSamples, Donors, DrawnRows, Outcomes, is_sampler
 from condshap.combination import Part
+from condshap.numerics.blocks import block_variances, variance_scale
 from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
 from condshap.numerics.threads import single_threaded_blas
 from condshap.predict import Predictor
@@ -68,8 +69,8 @@ class Settings:
 class Moments:
     """Means (C, R, O) over samples and their variances (C, R, O).
 
-    Where `is_nominal` (C,) is True, the variances are those of independent draws: a measured factor has yet to turn them
-    into honest ones.
+    Where `is_nominal` (C,) is True, the variances are those of independent blocks of samples, see
+    `condshap.numerics.blocks`: a measured factor has yet to turn them into honest ones.
     """
 
     means: Values
@@ -182,13 +183,16 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Ou
     means = f.mean(axis=2) if weights is None else _in_order(weights * f)
     if isinstance(samples.error_factor, float) and samples.error_factor == 0.0:  # nothing is random
         return Moments(means, np.zeros_like(means), np.zeros(len(means), dtype=bool), len(outputs))
-    concentration = 1.0 / spliced.shape[2] if weights is None else _in_order(weights**2)
-    spread = _squared_deviations(f, means, weights)
-    # sum w^2 / (1 - sum w^2) is 1 / (K - 1) for equal weights: the usual unbiased variance of a mean
-    variances = spread * concentration / np.maximum(1.0 - concentration, 1e-12)
+    is_measured = samples.error_factor is None
+    if is_measured and not isinstance(samples, Donors):  # donors are in no order that means anything
+        variances = block_variances(f, means, weights)
+    else:
+        concentration = np.array(1.0 / spliced.shape[2]) if weights is None else _in_order(weights**2)
+        variances = _squared_deviations(f, means, weights) * variance_scale(concentration)
     if samples.error_factor is not None:
-        variances = variances * np.broadcast_to(samples.error_factor, means.shape[:2])[..., None]
-    return Moments(means, variances, np.full(len(means), samples.error_factor is None), len(outputs))
+        factors = np.broadcast_to(samples.error_factor, means.shape[:2])[..., None]
+        variances = np.where(factors == 0.0, 0.0, variances * factors)  # all donors were taken
+    return Moments(means, variances, np.full(len(means), is_measured), len(outputs))
 
 
 def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:

@@ -3,6 +3,8 @@
 All seeds are fixed, so a passing test passes again. With other seeds: over 60 seeds at K = 32 the gaussian intervals covered
 94.2 % (smooth) and 94.5 % (boosted), with a standard deviation of 4.3 % and 3.6 % between seeds, that is 0.8 % and 0.7 % for
 30 seeds together. The bounds of 90 and 99 % are then at least five standard deviations away: false alarms are negligible.
+
+Row by row: with 200 seeds, the coverage of a row has a standard deviation of at most 1.6 %.
 """
 
 import numpy as np
@@ -37,6 +39,31 @@ def models(X):
 
 X5, X10 = equicorrelated(800, 5, seed=1), equicorrelated(800, 10, seed=2)
 MODELS5, MODELS10 = models(X5), models(X10)
+
+
+ROWS5, ROWS10 = equicorrelated(10, 5, seed=77), equicorrelated(10, 10, seed=78)
+CASES = {5: (X5, ROWS5, MODELS5), 10: (X10, ROWS10, MODELS10)}
+
+
+def explanations(f, X, rows, approach, seeds):
+    """Explanations by seed. Networks are trained once, and only their draws vary; all else is fitted with every seed."""
+    explainer = cs.Explainer(f, approach=approach, check_draws=False, progress=False).fit(X)
+    for seed in seeds:
+        explainer.set_params(seed=seed)
+        yield (explainer if approach == "vaeac" else explainer.fit(X)).explain(rows)
+
+
+@pytest.mark.parametrize("M", CASES)
+@pytest.mark.parametrize("model", ["forest", "boosted", "smooth"])
+@pytest.mark.parametrize("approach", ["gaussian", "copula", "vaeac"])
+def test_intervals_cover_row_by_row(approach, model, M):
+    # coverage of a row is that of its M features together; the mean of 200 unbiased answers is the truth
+    X, rows, of_model = CASES[M]
+    found = [(e.values, e.std_errors) for e in explanations(of_model[model], X, rows, approach, range(200))]
+    values, errors = np.moveaxis(np.array(found), 1, 0)
+    by_row = (np.abs(values - values.mean(axis=0)) <= 1.96 * errors).mean(axis=(0, 2))
+    assert ((by_row >= 0.88) & (by_row <= 0.995)).mean() >= 0.9, by_row
+    assert by_row.min() >= 0.8, by_row
 
 
 def coverage(f, X, rows, reference, seeds, **options):

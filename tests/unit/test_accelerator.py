@@ -63,6 +63,13 @@ def test_the_device_gives_the_numbers_of_numpy_up_to_rounding(on_cpu, approach, 
     assert there.value_table.n_evaluations == here.value_table.n_evaluations
 
 
+@pytest.mark.parametrize("n_samples", [1, 2, 9, 100])
+def test_standard_errors_of_any_number_of_samples_are_those_of_numpy(on_cpu, n_samples):
+    there = explained(smooth, "gaussian", n_samples=n_samples)
+    here = explained(smooth, "gaussian", n_samples=n_samples, device="cpu")
+    np.testing.assert_allclose(there.value_table.std_errors, here.value_table.std_errors, rtol=1e-9, atol=1e-12)
+
+
 @pytest.mark.parametrize("approach", ["gaussian", "copula", "vaeac"])
 def test_neither_blocks_nor_other_rows_change_a_bit(on_cpu, monkeypatch, approach):
     explainer = cs.Explainer(FOREST, approach=APPROACHES[approach], progress=False).fit(X)

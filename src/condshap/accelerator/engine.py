@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from condshap.accelerator.models import DeviceModel
+from condshap.numerics.blocks import block_starts, variance_scale
 from condshap.numerics.device_draws import DeviceDraws
 
 Name = TypeVar("Name")
@@ -51,14 +53,32 @@ def _reduce(draws: DeviceDraws, begun: Any, model: DeviceModel) -> Reduced:
         f = outputs.view(*draws.rows.shape[:3], -1)
         K = f.shape[2]
         weights = torch.full((K,), 1 / K, dtype=f.dtype, device=f.device) if draws.weights is None else draws.weights
-        w = weights[:, None]
-        means = add_up(f * w)
-        spread = add_up(w * (f - means[:, :, None]) ** 2)
-        concentration = float((weights**2).sum())
-        variances = spread * (concentration / max(1 - concentration, 1e-12))
-        if draws.error_factor is not None:
-            variances *= draws.error_factor
+        weighted = f * weights[:, None]
+        means = add_up(weighted)
+        if draws.error_factor is None:
+            variances = _block_variances(weighted, means, weights)
+        else:
+            spread = add_up(weights[:, None] * (f - means[:, :, None]) ** 2)
+            variances = spread * _scale(weights) * draws.error_factor
         return means.cpu().numpy(), variances.cpu().numpy(), draws.error_factor, len(outputs)
+
+
+def _block_variances(weighted: Tensor, means: Tensor, weights: Tensor) -> Tensor:
+    """Variances (C, R, O) from weighted outputs (C, R, K, O), as `condshap.numerics.blocks.block_variances`."""
+    K = len(weights)
+    starts = block_starts(K)
+    size = int(starts[1]) if len(starts) > 1 else 1
+    short = len(starts) * size - K
+    padded = torch.nn.functional.pad(weighted, (0, 0, 0, short))  # zeros at the end of the last block
+    C, R, _, O = padded.shape
+    totals = add_up(padded.reshape(C, R * len(starts), size, O)).view(C, R, len(starts), O)
+    shares = add_up(torch.nn.functional.pad(weights, (0, short)).view(1, len(starts), size, 1))[0]  # (B, 1)
+    deviations = totals / torch.where(shares > 0, shares, 1.0) - means[:, :, None]
+    return add_up(shares * deviations**2) * _scale(shares)
+
+
+def _scale(weights: Tensor) -> float:
+    return float(variance_scale(np.array(float((weights**2).sum()))))
 
 
 def add_up(values: Tensor) -> Tensor:

@@ -36,7 +36,8 @@ class DrawnRows:
     rows : (C, R, K, M), known columns unchanged
     weights : (C, R, K), or None for equal weights
     error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
-        1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo).
+        1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo); samples
+        are then in the order of their net, so that consecutive ones are even, too.
     may_repeat : (C,) coalitions whose rows are likely to be equal, because levels were drawn: each is evaluated once
     members : (K,) which member of an ensemble drew each sample, -1 for none; how far they differ tells the error of training
     """
