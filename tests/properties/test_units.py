@@ -1,7 +1,6 @@
 """Units have no say: tables whose numbers are multiplied by any positive factors give the same trees and the same values."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -24,8 +24,9 @@ MAX_SHARED_COLUMNS = 1024
 class TrainingTable:
     """Training rows, prepared once for any number of trees; read-only and safe to share between threads.
 
-    A numeric feature has one transformed column, itself in units of a power of two, so that nothing overflows. A nominal feature with L levels has L dummy columns, one per
-    level, none left out. The same columns serve as influence function h (responses) and transformation g (predictors).
+    A numeric feature has one transformed column, itself in units of a power of two, so that nothing overflows. A nominal
+    feature with L levels has L dummy columns, one per level, none left out. The same columns serve as influence function h
+    (responses) and transformation g (predictors).
 
     Attributes
     ----------
