@@ -8,27 +8,28 @@ all that is needed. Other g_j are read as curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from condshap.additive_proof import allowed as what_rounding_explains
+from condshap.additive_proof import distance
 from condshap.approaches.base import ConditionalSamples, DrawnRows, Outcomes, is_sampler
 from condshap.combination import Part
 from condshap.exceptions import ModelError, OptionError
-from condshap.linear_models import is_certainly_additive, is_certainly_linear
+from condshap.linear_models import is_certainly_additive, is_certainly_linear, traced_columns
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
 from condshap.numerics.curves import Asks, CurvedFunction, TooRoughError, read_curves
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
-from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
+from condshap.tree_steps import read_steps
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
 _TRIALS = 64
-_TOLERANCE = 1e-7  # of the spread of the predictions
-_ROUNDING = 64  # units in the last place of the largest prediction
-_CURVE_TOLERANCE, _CURVE_ROUNDING = 1e-11, 4  # the same for a curve
+_CURVE_TOLERANCE, _CURVE_ROUNDING = 1e-11, 4  # of the spread of the predictions, and in units of the largest one
 _CELLS, _OUTER_CELLS = 64, 8  # first cells of a curve between the training values, and beyond them on either side
 _ASKED = 2**15  # predictions per feature that reading curves may take
 
@@ -44,7 +45,12 @@ def find_knots(predictor: Predictor, schema: FeatureSchema, rows: Rows, additive
 
 
 def read_function(
-    predictor: Predictor, schema: FeatureSchema, rows: Rows, additive: bool | str, knots: Floats | None
+    predictor: Predictor,
+    schema: FeatureSchema,
+    rows: Rows,
+    additive: bool | str,
+    knots: Floats | None,
+    proof: Callable[[AdditiveFunction], bool],
 ) -> AdditiveFunction | None:
     """Read an additive model by its own predictions, and prove the reading on trial rows.
 
@@ -53,18 +59,21 @@ def read_function(
     rows : (n, M) a few training rows without gaps, between whose values slopes are measured
     additive : "auto" reads models that are certainly additive, True also what the user vouches for, False none
     knots : (k, M) quantiles of the training rows, between which curves are measured; None to read linear models only
+    proof : tells whether a function that has met the trial rows is the model, by whatever else is known about it
 
     Returns
     -------
     None where there is nothing to read; what was vouched for and does not hold is an error
     """
-    vouched, apart = additive is True, np.inf
+    vouched, is_proven, apart = additive is True, False, np.inf
     function: AdditiveFunction | None = None
     try:
         if vouched or (additive == "auto" and is_certainly_linear(predictor, schema)):
             function, apart = _read_linear(predictor, schema, rows, is_last=knots is None)
-        if apart > 1 and knots is not None:
+            is_proven = apart <= 1 and function is not None and proof(function)
+        if not is_proven and knots is not None:
             function, apart = _read_curves(predictor, schema, rows[0], knots)
+            is_proven = apart <= 1 and proof(function)
     except (ModelError, OptionError):
         if vouched:
             raise
@@ -75,7 +84,13 @@ def read_function(
             f"{_TRIALS} rows put together from training rows its predictions are not such a sum: the largest "
             f"difference is {apart:.3g} times what rounding explains. Leave additive out."
         )
-    return function if apart <= 1 else None
+    if not is_proven and vouched:
+        raise OptionError(
+            "additive=True needs a model whose functions of one feature can be read, but for some training rows its "
+            "predictions are not the sums of what was read: it does something between the values that it was asked for, "
+            f"{_CELLS} ranges per feature. Leave additive out."
+        )
+    return function if is_proven else None
 
 
 def _read_linear(
@@ -85,7 +100,7 @@ def _read_linear(
     try:
         function = _measure(predictor, schema, rows)
         trial = _splices(rows, schema, reach=1.0)
-        apart = _distance(function(trial), predictor(trial.copy()))
+        apart = distance(function(trial), predictor(trial.copy()))
     except ModelError:
         if is_last:
             raise
@@ -124,10 +139,16 @@ def _try_curves(
         asked[np.arange(len(values)), feature] = values
         return np.asarray(predictor.sampled(asked) - at_base)
 
-    edges = [_edges(knots[:, j], reach) for j in numbers]
-    allowed = _allowed(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
-    read = read_curves(lambda which, x: ask(np.take(numbers, which), x), edges, allowed, most=_ASKED * len(edges))
-    curves = dict(zip(numbers, read, strict=True))
+    edges = {j: _edges(knots[:, j], reach) for j in numbers}
+    allowed = what_rounding_explains(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
+    columns = None if predictor.trees is None else traced_columns(predictor, schema)
+    if columns is None:
+        read = read_curves(
+            lambda which, x: ask(np.take(numbers, which), x), [*edges.values()], allowed, most=_ASKED * len(edges)
+        )
+        curves = dict(zip(numbers, read, strict=True))
+    else:
+        curves = read_steps(predictor, columns, base, {j: (own[0], own[-1]) for j, own in edges.items()}, ask)
     levels = [
         None if one.levels is None else ask(np.full(len(one.levels), j), np.arange(len(one.levels), dtype=np.float64))
         for j, one in enumerate(schema.features)
@@ -137,13 +158,13 @@ def _try_curves(
     function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask, allowed)
     gaps = np.isfinite(missing).all(axis=1) & (generator(0, "additive gaps").random(trial.shape) < 1 / len(trial.T))
     trial = np.where(gaps & (np.arange(len(trial)) % 2 == 0)[:, None], np.nan, trial)
-    return function, _distance(function(trial), predictor.sampled(trial.copy()))
+    return function, distance(function(trial), predictor.sampled(trial.copy()))
 
 
 def _edges(knots: Floats, reach: float) -> Floats:
     """Edges of a number's first cells: its training values (k,), ascending, and evenly spaced ones beyond."""
     low, high = knots[0], knots[-1]
-    width = high - low if high > low else max(1.0, abs(low))
+    width = high - low if high > low else abs(low) or 1.0
     steps = reach * width * np.arange(1, _OUTER_CELLS + 1) / _OUTER_CELLS
     edges = np.unique(np.concatenate([low - steps, knots, high + steps] if reach else [knots]))
     return edges if len(edges) > 1 else np.array([low, np.nextafter(low, np.inf)])
@@ -160,7 +181,7 @@ def _term_of_gap(ask: Asks, j: int, n_outputs: int) -> Floats:
 def _measure(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> AffineFunction:
     """Slopes from two values of every number, and the terms of all levels, all else as in the first row."""
     base, low, high = rows[0], rows.min(axis=0), rows.max(axis=0)
-    high = np.where(high > low, high, low + np.maximum(1.0, np.abs(low)))
+    high = np.where(high > low, high, low + np.where(low != 0, np.abs(low), 1.0))
     tried: list[Floats] = [
         np.array([low[j], high[j]]) if feature.levels is None else np.arange(len(feature.levels), dtype=np.float64)
         for j, feature in enumerate(schema.features)
@@ -188,20 +209,6 @@ def _splices(rows: Rows, schema: FeatureSchema, *, reach: float) -> Rows:
     return np.where(is_number & (rng.random(trial.shape) < 0.5), anywhere, trial)
 
 
-def _distance(found: Outputs, expected: Outputs) -> float:
-    """Largest difference in units of what rounding explains."""
-    return float((np.abs(found - expected) / _allowed(expected, _TOLERANCE, _ROUNDING)).max())
-
-
-def _allowed(expected: Outputs, share: float, units: int) -> Floats:
-    """What rounding explains (O,), a share of the spread and some units, which are larger for models of float32."""
-    with np.errstate(over="ignore"):
-        is_single = bool((expected.astype(np.float32) == expected).all())
-    unit = np.finfo(np.float32 if is_single else np.float64).eps
-    allowed = share * np.ptp(expected, axis=0) + units * unit * np.abs(expected).max(axis=0)
-    return np.asarray(np.maximum(allowed, np.finfo(np.float64).tiny))
-
-
 def _takes_missing_levels(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> bool:
     """Encoders may treat a gap as one more level, which no table of levels has; linear models refuse all other gaps."""
     for j, feature in enumerate(schema.features):
@@ -214,6 +221,11 @@ def _takes_missing_levels(predictor: Predictor, schema: FeatureSchema, rows: Row
                 continue
             return True
     return False
+
+
+def kind_of_reading(function: AdditiveFunction | None) -> str | None:
+    """Name what was read, so that a saved explainer reads the same again."""
+    return None if function is None else "linear" if isinstance(function, AffineFunction) else "curves"
 
 
 def without_model(parts: Sequence[Part], function: AdditiveFunction | None) -> tuple[Part, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from condshap.additive_proof import warn_if_missed
 from condshap.assembly import assemble_explanation, describe
 from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
@@ -61,6 +62,7 @@ def explain_until(
         tolerance=float(tolerance),
         reached=found.reached,
         n_iterations=found.n_iterations,
+        warned=warn_if_missed(explainer._is_read(rows, predictions)),
     )
     return assemble_explanation(explainer, X, found.table, found.solved, about)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import Aim, choose_samples, reach_target
-from condshap.additive import find_knots, read_function, without_model
+from condshap.additive import find_knots, kind_of_reading, read_function, without_model
+from condshap.additive_proof import TrainingProof, is_met, warn_if_missed
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
@@ -25,6 +27,7 @@ from condshap.combination import Part, make_parts, restrict_parts
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
+from condshap.numerics.affine import AdditiveFunction
 from condshap.options import (
     check_choice,
     check_coalitions,
@@ -36,14 +39,13 @@ from condshap.options import (
 )
 from condshap.precision import allocate_samples, measure_error_factors, squared_influences
 from condshap.predict import Predictor
+from condshap.predictions import fillers_of, given_base, predict_complete, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
-from condshap.seeding import row_keys
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
-from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
+from condshap.values import Moments, Settings, ValueTable, estimate_values, join_rows
 
 _FEW_ROWS = 50
-_FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -103,7 +105,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
         noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
         of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
-        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused. Thresholds of
+        trees are read one by one; whatever else is read must give the predictions of all training rows. Explained rows whose
+        predictions are not the sums of what was read are left to the model itself, with a warning.
     check_draws : bool
         Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
         `draw_check_` has what was found. It calls no model and takes about a second.
@@ -215,7 +219,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         for part in parts:
             check_supported(part.approach, self.schema_)
             check_missing(part.approach, rows, self.schema_, what="training rows")
-        self.example_rows_ = _without_gaps(rows)  # for trials, and by which a saved explainer knows its model
+        self.example_rows_ = without_gaps(rows)  # for trials, and by which a saved explainer knows its model
         self.predictor_ = Predictor.of(
             self.model,
             self.schema_,
@@ -225,12 +229,19 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             device=find_accelerator(self.device),
         )
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
-        self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
+        budget = parse_memory(self.memory_budget)
+        proof = TrainingProof(partial(predict_complete, self.predictor_, budget=budget), rows, self.example_rows_)
+        self.function_ = read_function(
+            self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_, proof
+        )
+        self.reading_ = kind_of_reading(self.function_)
+        self.read_limit_ = None if self.function_ is None else proof.limit
         self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
+        self.asked_samples_ = self._samples(parts, len(rows))  # where the function is not the model after all
         self.parts_ = self._fit_parts(parts, rows)
         self.training_rows_ = rows
         self.draw_check_ = self._check_draws(rows)
-        self.base_value_ = self._base_value(rows)
+        self.base_value_ = self._base_value(rows, proof)
         factors = self._error_factors(rows)
         if self.target_error is not None:
             parts = without_model(self.parts_, self.function_)
@@ -253,6 +264,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
         solved = solve_shapley(table.values, table.std_errors, self.plan_)
         warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
+        warned += warn_if_missed(self._is_read(rows, predictions))
         seconds = time.perf_counter() - start
         about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
         return assemble_explanation(self, X, table, solved, about)
@@ -377,34 +389,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         )
 
     def _predict(self, rows: Rows) -> Outputs:
-        """Predict rows (n, M) in batches that fit the memory budget.
+        return predict_rows(self.predictor_, self.parts_, rows, parse_memory(self.memory_budget), seed=self.seed)
 
-        Where an approach draws missing values because the model refuses them, f(x) is the mean over such draws.
-        """
-        fillers = [part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)]
-        gaps = np.asarray(np.isnan(rows).any(axis=1) & bool(fillers))
-        outputs = np.empty((len(rows), len(self.predictor_.output_names)))
-        at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
-        for some in _pieces(np.logical_not(gaps), at_once):
-            outputs[some] = self.predictor_(rows[some])
-        for some in _pieces(gaps, max(1, at_once // _FILLS)):
-            everything = np.ones_like(self.masks_[:1])
-            batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some]), self.seed)
-            outputs[some] = evaluate([batch], self.predictor_)[0].means[0]
-        return outputs
-
-    def _base_value(self, rows: Rows) -> Floats:
-        n_outputs = len(self.predictor_.output_names)
-        if self.base_value is None:
-            return np.asarray(self._predict(rows).mean(axis=0))
-        try:
-            given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
-        except (TypeError, ValueError):
-            given = np.array([np.nan])
-        if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():
-            several = f", or {n_outputs}, one per output" if n_outputs > 1 else ""
-            raise OptionError(f"base_value must be one finite number{several}, got {self.base_value!r}.")
-        return np.broadcast_to(given, (n_outputs,)).copy()
+    def _base_value(self, rows: Rows, proof: TrainingProof) -> Floats:
+        if self.base_value is not None:
+            return given_base(self.base_value, len(self.predictor_.output_names))
+        is_known = self.function_ is not None and proof.covers_all
+        return np.asarray((proof.predictions if is_known else self._predict(rows)).mean(axis=0))
 
     def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
         """Samples per coalition, shape (C,); 0 where an approach uses none."""
@@ -461,40 +452,59 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return factors
 
     def _values(self, rows: Rows, predictions: Outputs, positions: Indices, settings: Settings) -> ValueTable:
-        """Value table of the plan's coalitions at `positions` (c,), ascending."""
-        parts = without_model(restrict_parts(self.parts_, positions), self.function_)
-        n_samples, masks = self.n_samples_[positions], self.masks_[positions]
-        moments = estimate_values(parts, self.predictor_, rows, masks, n_samples, seed=self.seed, settings=settings)
-        if self.target_error is not None:  # of all coalitions
-            aim = self._aim(self.error_factors_)
-            moments = reach_target(parts, self.predictor_, rows, masks, moments, aim, seed=self.seed, settings=settings)
-        return self._complete(moments, predictions, positions)
+        """Value table of the plan's coalitions at `positions` (c,), ascending.
 
-    def _complete(self, moments: Moments, predictions: Outputs, positions: Indices) -> ValueTable:
+        Rows whose predictions are not what was read of an additive model are left to the model itself.
+        """
+        is_read = self._is_read(rows, predictions)
+        if is_read.all():
+            return self._estimate(rows, predictions, positions, settings, self.function_)
+        tables = [
+            (some, self._estimate(rows[some], predictions[some], positions, settings, function))
+            for some, function in ((is_read, self.function_), (~is_read, None))
+            if some.any()
+        ]
+        return join_rows(tables)
+
+    def _is_read(self, rows: Rows, predictions: Outputs) -> Masks:
+        """Rows (R, M) whose predictions (R, O) are the sums that were read, (R,); those with gaps to draw have none."""
+        if self.function_ is None or self.read_limit_ is None:
+            return np.ones(len(rows), dtype=bool)
+        met = is_met(self.function_, rows, predictions, self.read_limit_, self.example_rows_[0])
+        return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(self.parts_)))
+
+    def _estimate(
+        self,
+        rows: Rows,
+        predictions: Outputs,
+        positions: Indices,
+        settings: Settings,
+        function: AdditiveFunction | None,
+    ) -> ValueTable:
+        """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
+        is_usual = function is self.function_
+        parts = without_model(restrict_parts(self.parts_, positions), function)
+        samples, masks = self.n_samples_ if is_usual else self.asked_samples_, self.masks_[positions]
+        factors = (
+            self.error_factors_ if is_usual else np.ones_like(self.error_factors_)
+        )  # of independent draws: no less
+        moments = estimate_values(
+            parts, self.predictor_, rows, masks, samples[positions], seed=self.seed, settings=settings
+        )
+        if self.target_error is not None:  # of all coalitions
+            aim = replace(self._aim(factors), n_samples=samples)
+            moments = reach_target(parts, self.predictor_, rows, masks, moments, aim, seed=self.seed, settings=settings)
+        return self._complete(moments, predictions, positions, factors)
+
+    def _complete(self, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
         """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
         values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
         is_grand = positions == len(self.plan_.masks) - 1
         values[positions == 0], values[is_grand] = self.base_value_, predictions
-        variances *= np.where(moments.is_nominal[:, None], self.error_factors_[positions], 1.0)[:, None, :]
+        variances *= np.where(moments.is_nominal[:, None], factors[positions], 1.0)[:, None, :]
         errors = np.sqrt(variances, out=variances)
         n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
         return ValueTable(self.plan_.masks[positions], values, errors, n_evaluations)
-
-
-def _pieces(chosen: Masks, at_once: int) -> Iterator[Indices]:
-    """Positions where `chosen` (n,) is True, at most `at_once` at a time."""
-    positions = np.flatnonzero(chosen)
-    for start in range(0, len(positions), at_once):
-        yield positions[start : start + at_once]
-
-
-def _without_gaps(rows: Rows, n: int = 8) -> Rows:
-    """Some of the rows (N, M), evenly spaced, gaps filled with another row's value."""
-    some = rows[:: max(1, len(rows) // n)][:n].copy()
-    for j in np.flatnonzero(np.isnan(some).any(axis=0)):
-        present = rows[~np.isnan(rows[:, j]), j]
-        some[np.isnan(some[:, j]), j] = present[0] if len(present) else np.nan
-    return some
 
 
 def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:

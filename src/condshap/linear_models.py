@@ -23,6 +23,8 @@ _CURVES = {  # one or several columns of every column, whatever the others
     "sklearn.preprocessing._polynomial.SplineTransformer", "sklearn.preprocessing._discretization.KBinsDiscretizer",
     "sklearn.preprocessing._data.PowerTransformer", "sklearn.impute._base.SimpleImputer",
 }  # fmt: skip
+_INCREASING = {"sklearn.preprocessing._data.PowerTransformer", "sklearn.impute._base.SimpleImputer"}  # column by column
+_FUNCTION = "sklearn.preprocessing._function_transformer.FunctionTransformer"
 _NOTHING = (None, "passthrough", "drop")
 _REGRESSORS = {  # of scikit-learn, whose prediction is X @ coef_ + intercept_
     "LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "Lars", "LarsCV",
@@ -39,10 +41,64 @@ def is_certainly_linear(predictor: Predictor, schema: FeatureSchema) -> bool:
 
 
 def is_certainly_additive(predictor: Predictor, schema: FeatureSchema) -> bool:
-    """Tell the same behind splines, bins and power transforms, and trees that look at one feature each."""
+    """Tell the same behind splines, bins and power transforms, and trees that look at one feature each.
+
+    Trees count only where their thresholds can be traced back to the features, so that none of them is missed.
+    """
     steps, last = split_pipeline(predictor.model)
-    sums = _is_linear_regressor(last) or _has_trees_of_one_feature(predictor.trees)
+    has_such_trees = _has_trees_of_one_feature(predictor.trees) and traced_columns(predictor, schema) is not None
+    sums = _is_linear_regressor(last) or has_such_trees
     return sums and _keep_sums(steps, _columns(predictor, schema), curves=True)
+
+
+def traced_columns(predictor: Predictor, schema: FeatureSchema) -> list[int] | None:
+    """Tell for every column of a pipeline's last step which number it is an increasing function of.
+
+    Columns that are made of levels have -1. None if the steps may be anything else.
+    """
+    order = range(len(schema)) if predictor.order is None else predictor.order
+    columns = [-1 if schema.features[j].levels is not None else int(j) for j in order]
+    steps, _ = split_pipeline(predictor.model)
+    traced = _trace_steps(steps, columns)
+    fits = predictor.trees is None or (traced is not None and len(traced) == predictor.trees.n_features)
+    return traced if fits else None
+
+
+def _trace_steps(steps: Sequence[Any], columns: list[int]) -> list[int] | None:
+    traced: list[int] | None = columns
+    for step in steps:
+        traced = None if traced is None else _trace(step, traced)
+    return traced
+
+
+def _trace(step: Any, columns: list[int]) -> list[int] | None:
+    """Columns after one step, if it keeps numbers in their places and order, or makes columns of levels only."""
+    name = _name_of(step)
+    if name in _SCALERS | _INCREASING or (name == _FUNCTION and step.func is None):
+        return columns
+    if name in _ENCODERS and all(j < 0 for j in columns):
+        return [-1] * len(step.get_feature_names_out())
+    if name == "sklearn.pipeline.Pipeline":
+        return _trace_steps([one for _, one in step.steps if one not in _NOTHING], columns)
+    if name == "sklearn.compose._column_transformer.ColumnTransformer":
+        return _trace_columns(step, columns)
+    return None
+
+
+def _trace_columns(transformer: Any, columns: list[int]) -> list[int] | None:
+    """Columns after a ColumnTransformer, all of whose transformers can be traced."""
+    positions, places = transformer._transformer_to_input_indices, transformer.output_indices_
+    found: dict[int, int] = {}
+    for name, step, _ in transformer.transformers_:
+        given = [columns[i] for i in positions.get(name, ())]
+        if step == "drop" or not given:
+            continue
+        traced = given if step == "passthrough" else _trace(step, given)
+        where = range(places[name].start, places[name].stop)
+        if traced is None or len(traced) != len(where):
+            return None
+        found |= dict(zip(where, traced, strict=True))
+    return [found[i] for i in range(len(found))]
 
 
 def _columns(predictor: Predictor, schema: FeatureSchema) -> list[bool]:
@@ -90,7 +146,7 @@ def _keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool) -> 
         return curves or not getattr(step, "clip", False)
     if name in _CURVES:
         return curves
-    if name == "sklearn.preprocessing._function_transformer.FunctionTransformer":
+    if name == _FUNCTION:
         return step.func is None  # what a ColumnTransformer makes of "passthrough"
     if name in _ENCODERS:
         return holds_levels is not None and all(holds_levels)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
 from condshap.schema import FeatureSchema
@@ -106,6 +107,19 @@ class Predictor:
         if outputs is None and steps:
             outputs = _as_outputs(_call(self.model, features, _caller(last)), self.model, len(rows))
         return self(rows) if outputs is None else self._picked(outputs, rows)
+
+    def compared(self, rows: Rows) -> npt.NDArray[Any]:
+        """Numbers (n, columns) that the trees compare with their thresholds, for rows (n, M)."""
+        from condshap.trees.pipelines import dense_numbers, split_pipeline
+
+        assert self.trees is not None
+        numbers = dense_numbers(self._features(rows), split_pipeline(self.model)[1], self.trees.dtype)
+        if numbers is None or numbers.shape[1] != self.trees.n_features:
+            raise ModelError(
+                f"model {_describe(self.model)} must give its trees {self.trees.n_features} columns of numbers, but gave "
+                "others. Give fast_trees=False."
+            )
+        return numbers
 
     def call_module(self, rows: torch.Tensor) -> torch.Tensor:
         """Outputs of a torch module for rows (n, M) that are a tensor: (n, O), unless the module returns anything else."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from condshap.accelerator.finding import find_accelerator
-from condshap.additive import read_function
+from condshap.additive import kind_of_reading, read_function
 from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
@@ -25,6 +25,7 @@ from condshap.combination import Part, new_approach
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
+from condshap.numerics.affine import AdditiveFunction
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.state_file import damaged, read_state, write_state
@@ -65,6 +66,11 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     with _clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
         options.setdefault("additive", False)  # files from before there was a choice hold errors of plain samples
+        learned = {
+            "reading_": "any",
+            "read_limit_": None,
+            **learned,
+        }  # those of before readings were proven have neither
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
         plan = CoalitionPlan(**restore_values(state.part("plan")))
@@ -91,11 +97,23 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         check = learned.get("draw_check_")  # files from before there was one have none
         explainer.draw_check_ = None if check is None else DrawCheck.from_json(check)
         explainer.knots_ = learned.get("knots_")  # files from before curves were read have none
-        explainer.function_ = read_function(predictor, schema, rows, explainer.additive, explainer.knots_)
+        explainer.function_ = _read_again(explainer)
         explainer.masks_ = players.feature_masks(plan.masks)
         _check_shapes(explainer)
     _compare_predictions(explainer, outputs)
     return explainer
+
+
+def _read_again(explainer: Explainer) -> AdditiveFunction | None:
+    """Read an additive model as it was read at fit, whose proof is not repeated: the training rows are not there."""
+    if explainer.reading_ is None:
+        return None
+    rows, additive, knots = explainer.example_rows_, explainer.additive, explainer.knots_
+
+    def is_same(function: AdditiveFunction) -> bool:
+        return explainer.reading_ in ("any", kind_of_reading(function))
+
+    return read_function(explainer.predictor_, explainer.schema_, rows, additive, knots, is_same)
 
 
 @contextmanager

@@ -144,6 +144,16 @@ Batch: TypeAlias = tuple[ConditionalSamples | Outcomes, Rows, Masks]
 """Samples, or what an additive model makes of them, with the rows (R, M) and coalitions (C, M) that they were made for."""
 
 
+def join_rows(tables: Sequence[tuple[Masks, ValueTable]]) -> ValueTable:
+    """One value table of tables (C, r, O) for parts of the rows, each with where its rows are, (R,)."""
+    first = tables[0][1]
+    shape = (len(first.values), len(tables[0][0]), first.values.shape[2])
+    values, errors = np.empty(shape), np.empty(shape)
+    for some, table in tables:
+        values[:, some], errors[:, some] = table.values, table.std_errors
+    return ValueTable(first.coalitions, values, errors, sum(table.n_evaluations for _, table in tables))
+
+
 def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int) -> Batch:
     """Ask a sampler for a batch."""
     with single_threaded_blas():

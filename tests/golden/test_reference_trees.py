@@ -1,4 +1,7 @@
-"""Trees are those of R's party: variables, split points, level sets, leaves and node numbers; statistics to 1e-8."""
+"""Trees are those of R's party: variables, split points, level sets, leaves and node numbers; statistics to 1e-8.
+
+In two reference cases party's answer depends on the units, by an absolute tolerance: ours must not.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ import pytest
 
 from condshap.ctree import TrainingTable, Tree, grow_tree
 
-CASES = sorted((Path(__file__).parent / "data" / "ctree").glob("*.json"))
+BY_UNITS = {"m2_tiny_scale": [1], "m_bad_scale": [2]}
+"""Degrees of freedom at the root where party has 0 and 1: it takes small responses for constants."""
+
+ALL_CASES = sorted((Path(__file__).parent / "data" / "ctree").glob("*.json"))
+CASES = [path for path in ALL_CASES if path.stem not in BY_UNITS]
 WITH_NEW_ROWS = [path for path in CASES if "newdata" in json.loads(path.read_text())]
 
 
@@ -23,14 +30,17 @@ def encode(variable: dict) -> tuple[np.ndarray, int]:
 
 
 class Case:
-    """A reference case and our tree for it."""
+    """A reference case and our tree for it, with numbers in other units if `factors` (columns,) are given."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, factors: np.ndarray | None = None) -> None:
         self.case = json.loads(path.read_text())
         self.predictors, self.nodes = self.case["predictors"], self.case["party"]["nodes"]
         encoded = [encode(v) for v in [*self.predictors, *self.case["responses"]]]
         self.n_levels = [levels for _, levels in encoded]
-        table = TrainingTable.build(np.column_stack([values for values, _ in encoded]), self.n_levels)
+        columns = np.column_stack([values for values, _ in encoded])
+        self.is_number = np.array(self.n_levels) == 0
+        self.factors = np.ones(len(encoded)) if factors is None else np.where(self.is_number, factors, 1.0)
+        table = TrainingTable.build(columns * self.factors, self.n_levels)
         p = len(self.predictors)
         controls = {key: self.case["controls"][key] for key in ("mincriterion", "minsplit", "minbucket")}
         self.tree: Tree = grow_tree(table, range(p), range(p, len(encoded)), **controls, keep_tests=True)
@@ -52,6 +62,7 @@ def reference(request: pytest.FixtureRequest) -> Case:
 
 def test_all_reference_cases_are_there() -> None:
     assert len(CASES) >= 32
+    assert len(ALL_CASES) == len(CASES) + len(BY_UNITS)
 
 
 def test_the_leaves_hold_the_same_rows(reference: Case) -> None:
@@ -117,3 +128,32 @@ def test_training_rows_fall_into_their_own_leaves(reference: Case) -> None:
     for leaf in range(reference.tree.n_leaves):
         where[reference.tree.rows_of(leaf)] = nodes[leaf]
     assert where.tolist() == reference.case["party"]["where"]
+
+
+def assert_same_tree(found: Tree, wanted: Tree, factors: np.ndarray) -> None:
+    """Compare trees of one table in two units: thresholds move with their columns, nothing else does."""
+    for name in ("feature", "left", "right", "goes_left", "leaf", "leaf_rows", "first_row"):
+        assert np.array_equal(getattr(found, name), getattr(wanted, name)), name
+    inner = wanted.feature >= 0
+    np.testing.assert_array_equal(found.threshold[inner], (wanted.threshold * factors[wanted.feature])[inner])
+
+
+@pytest.mark.parametrize("exponents", [(-40,), (40,), (-40, 0, 40), (20, -30)], ids=str)
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_reference_trees_do_not_change_with_powers_of_two_in_other_units(
+    path: Path, exponents: tuple[int, ...]
+) -> None:
+    wanted = Case(path)
+    found = Case(path, 2.0 ** np.resize(exponents, len(wanted.n_levels)))
+    assert_same_tree(found.tree, wanted.tree, found.factors)
+
+
+@pytest.mark.parametrize("path", [path for path in ALL_CASES if path.stem in BY_UNITS], ids=lambda path: path.stem)
+def test_small_responses_count_whatever_their_units(path: Path) -> None:
+    plain = Case(path)
+    assert plain.tree.tests.dfs[0].tolist() == BY_UNITS[path.stem] != list(plain.nodes[0]["df"].values())
+    for size in (1e-12, 3e-4, 1.0, 1e12):  # of all columns, each beginning at the same one
+        values = np.column_stack([encode(v)[0] for v in [*plain.predictors, *plain.case["responses"]]])
+        moved = Case(path, size / values.std(axis=0))
+        assert moved.tree.tests.dfs[0].tolist() == BY_UNITS[path.stem]
+        assert np.array_equal(moved.tree.leaf_rows, plain.tree.leaf_rows)

@@ -1,8 +1,9 @@
 """Training table -> conditional inference trees: multivariate mixed responses given mixed predictors.
 
 The algorithm is that of R's ``party::ctree`` with quadratic test statistics, Bonferroni-adjusted chi-square p-values and
-binary splits by the maximally selected two-sample statistic. Everything works on encoded float64 arrays; the trees know
-nothing about data frames or Shapley values.
+binary splits by the maximally selected two-sample statistic. In one point they differ: party takes a covariance below 1e-10
+for zero, so its trees depend on the units; these do not. Everything works on encoded float64 arrays; the trees know nothing
+about data frames or Shapley values.
 
 >>> import numpy as np
 >>> x = np.arange(60.0)

@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-10
-"""Singular values of the covariance are kept if larger than this times max(1, the largest)."""
+"""Eigenvalues count if larger than this times the largest, of response columns of variance 1: units have no say."""
 
 DEPENDENT = 1e-13
 """A response column with a smaller share of its variance left, given the columns before it, is a combination of them."""
@@ -32,19 +32,21 @@ class Whitening(NamedTuple):
     ----------
     basis : (q,) of which the first r are response columns that span the others
     inverse_root : (q, q) of which the upper left (r, r) block is L^-1, where L L' = V restricted to the basis
-    values, vectors : (q,), (q, q) eigenvalues and eigenvectors (columns) of V
+    values, vectors : (q,), (q, q) eigenvalues and eigenvectors (columns) of the correlations that belong to V
+    scales : (q,) standard deviations of the response columns, 0 for constants
     """
 
     basis: Integers
     inverse_root: Floats
     values: Floats
     vectors: Floats
+    scales: Floats
 
 
 @kernel
 def empty_whitening(q: int) -> Whitening:
     """Room for the decompositions of any node with q response columns."""
-    return Whitening(np.empty(q, np.int64), np.empty((q, q)), np.empty(q), np.empty((q, q)))
+    return Whitening(np.empty(q, np.int64), np.empty((q, q)), np.empty(q), np.empty((q, q)), np.empty(q))
 
 
 @kernel
@@ -81,12 +83,13 @@ def invert_root(scatter: Floats, n: int, basis: Integers, root: Floats) -> tuple
 
     Column by column: with L^-1 of the columns chosen so far, the next row of L is L^-1 times the new column of V, and what
     remains of its variance is the pivot. Columns with nothing left are combinations of the others (the last dummy of a
-    nominal response, levels that do not occur, constants, copies) and are left out. The eigenvalues of V that remain are
-    not smaller than those of V_basis, because V = B V_basis B' with B'B = I + something positive.
+    nominal response, levels that do not occur, constants, copies) and are left out. With R the correlations that belong to
+    V, the eigenvalues of R that remain are not smaller than those of R_basis, because R = B R_basis B' with B'B = I +
+    something positive.
 
     Returns
     -------
-    The size r of the basis, and 1 / trace(V_basis^-1), a lower bound for the smallest nonzero eigenvalue of V.
+    The size r of the basis, and 1 / trace(R_basis^-1), a lower bound for the smallest nonzero eigenvalue of R.
     """
     r = 0
     row = np.empty(len(basis))
@@ -108,9 +111,9 @@ def invert_root(scatter: Floats, n: int, basis: Integers, root: Floats) -> tuple
             for k in range(l, r):
                 total += row[k] * root[k, l]
             root[r, l] = -total / diagonal
-            precision += root[r, l] * root[r, l]
+            precision += root[r, l] * root[r, l] * (scatter[basis[l], basis[l]] / n)
         root[r, r] = 1.0 / diagonal
-        precision += 1.0 / pivot
+        precision += scatter[j, j] / n / pivot
         basis[r] = j
         r += 1
     return r, 1.0 / precision if r > 0 else 0.0
@@ -144,22 +147,37 @@ def predictor_covariance(moments: Moments, n: int, first: int, last: int, spread
 
 
 @kernel
-def exact_form(whitening: Whitening, covariance: Floats, cross: Floats) -> tuple[float, int]:
-    """Statistic and rank from the eigenvalues of both factors of Sigma = V (x) C.
+def decompose(scatter: Floats, n: int, whitening: Whitening) -> None:
+    """Fill the scales of the response columns, and eigenvalues and eigenvectors of their correlations."""
+    scales, q = whitening.scales, len(scatter)
+    correlations = np.zeros((q, q))
+    for j in range(q):
+        scales[j] = math.sqrt(scatter[j, j] / n)
+        for k in range(j + 1):
+            if scales[j] > 0.0 and scales[k] > 0.0:
+                correlations[j, k] = correlations[k, j] = scatter[j, k] / n / (scales[j] * scales[k])
+    diagonalise(correlations, whitening.values, whitening.vectors)
 
-    The eigenvalues of Sigma are the products v_i c_l; those above TOLERANCE * max(1, largest) count, and the statistic
-    is the sum over them of (u_i' D w_l)^2 / (v_i c_l), with D = `cross` (levels, q) the centred linear statistic.
+
+@kernel
+def exact_form(whitening: Whitening, covariance: Floats, cross: Floats) -> tuple[float, int]:
+    """Statistic and rank from the eigenvalues of both factors of Sigma = R (x) C, for response columns of variance 1.
+
+    The eigenvalues of Sigma are the products v_i c_l; those above TOLERANCE times the largest count, and the statistic
+    is the sum over them of (u_i' D w_l)^2 / (v_i c_l), with D = `cross` (levels, q) the centred linear statistic over the
+    scales. That is the statistic of the columns as they are, because D is in the range of Sigma.
     """
     v, u = whitening.values, whitening.vectors
     c, w, combined = np.empty(len(covariance)), np.empty(covariance.shape), np.empty(len(v))
     diagonalise(covariance, c, w)
-    limit = TOLERANCE * max(1.0, largest(v) * largest(c))
+    limit = TOLERANCE * largest(v) * largest(c)
     statistic, rank = 0.0, 0
     for l in range(len(c)):
         for j in range(len(v)):
             combined[j] = 0.0
             for k in range(len(c)):
                 combined[j] += w[k, l] * cross[k, j]
+            combined[j] = combined[j] / whitening.scales[j] if whitening.scales[j] > 0.0 else 0.0
         for i in range(len(v)):
             if v[i] * c[l] > limit:
                 projection = 0.0
@@ -205,14 +223,12 @@ def assess_predictors(problem: Problem, moments: Moments, n: int, whitening: Whi
     """Fill statistic, degrees of freedom and p-value of every predictor, the rows of `tests` (3, p).
 
     Where bounds show that no eigenvalue of Sigma comes near the tolerance the Cholesky factor of V serves all predictors:
-    v_min >= 1 / trace(V_basis^-1) and v_max <= trace(V); the eigenvalues of C lie between n/(n-1) times the smallest and
-    the largest level count. Otherwise both eigen-decompositions are computed and the tolerance applied as defined.
+    v_min >= 1 / trace(R_basis^-1) and v_max <= trace(R), the number of columns; the eigenvalues of C lie between n/(n-1)
+    times the smallest and the largest level count, and a number has one. Otherwise both eigen-decompositions are computed
+    and the tolerance applied as defined.
     """
-    f = n / (n - 1.0)
     r, v_min = invert_root(moments.scatter, n, whitening.basis, whitening.inverse_root)
-    v_max = 0.0
-    for j in range(len(moments.mean)):
-        v_max += moments.scatter[j, j] / n
+    v_max = len(moments.mean)
     decomposed = False
     for m in range(len(problem.predictors)):
         first, last, nominal = problem.first[m], problem.first[m + 1], problem.n_levels[m] > 0
@@ -221,12 +237,12 @@ def assess_predictors(problem: Problem, moments: Moments, n: int, whitening: Whi
             present, c_min, c_max = count_range(moments.sizes, first, last)
         if r == 0 or present < 2 or not c_min > 0.0:
             tests[0, m], tests[1, m] = 0.0, 0.0
-        elif v_min * c_min * f > SAFETY * TOLERANCE * max(1.0, v_max * c_max * f):
+        elif v_min * c_min > SAFETY * TOLERANCE * v_max * c_max:
             tests[0, m] = short_form(moments, whitening, r, n, first, last, moments.spread[m], nominal)
             tests[1, m] = r * (present - 1)
         else:
             if not decomposed:
-                diagonalise(moments.scatter / n, whitening.values, whitening.vectors)
+                decompose(moments.scatter, n, whitening)
                 decomposed = True
             covariance = predictor_covariance(moments, n, first, last, moments.spread[m], nominal)
             tests[0, m], tests[1, m] = exact_form(whitening, covariance, moments.cross[first:last])

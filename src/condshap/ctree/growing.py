@@ -118,7 +118,7 @@ def _finish(table: TrainingTable, draft: Draft, n_nodes: int, keep_tests: bool) 
     used = np.arange(draft.goes_left.shape[1]) < n_sides[:, None]
     return Tree(
         feature=feature,
-        threshold=splits[:, THRESHOLD].copy(),
+        threshold=np.ldexp(splits[:, THRESHOLD], np.where(feature >= 0, table.exponents[feature], 0)),
         left=nodes[:, LEFT].astype(np.int32),
         right=nodes[:, RIGHT].astype(np.int32),
         goes_left=draft.goes_left[:n_nodes][used],

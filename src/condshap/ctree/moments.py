@@ -15,6 +15,10 @@ Positions = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 
+CONSTANT = 1e-14
+"""A column that stays this close to its mean, relatively, is constant: what is left of it is rounding."""
+
+
 class Problem(NamedTuple):
     """One regression problem on a training table: q response columns given p predictors with P columns in all.
 
@@ -99,20 +103,19 @@ def read_root(problem: Problem, moments: Moments) -> None:
 def centre(column: Floats, rows: Positions, centred: Floats) -> float:
     """Write ``column[rows]`` minus its mean to `centred` and return the mean, summed in the order of `rows`.
 
-    A constant column becomes exactly zero, whatever the rounding of its mean.
+    A column that is constant, up to rounding, becomes exactly zero.
     """
     n = len(rows)
     total = 0.0
-    for i, row in enumerate(rows):
-        centred[i] = column[row]
+    for row in rows:
         total += column[row]
-    n_equal = 1
-    while n_equal < n and centred[n_equal] == centred[0]:
-        n_equal += 1
-    mean = total / n
-    shift = centred[0] if n_equal == n else mean
-    for i in range(n):
-        centred[i] -= shift
+    mean, widest = total / n, 0.0
+    for i, row in enumerate(rows):
+        centred[i] = column[row] - mean
+        widest = max(widest, abs(centred[i]))
+    if widest <= CONSTANT * abs(mean):
+        for i in range(n):
+            centred[i] = 0.0
     return mean
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.ctree.association import assess_predictors, empty_whitening
-from condshap.ctree.moments import Problem, empty_moments, measure_node, read_root
+from condshap.ctree.moments import Moments, Problem, empty_moments, measure_node, read_root
 from condshap.ctree.nominal import split_nominal
 from condshap.ctree.sorting import sort_rows
-from condshap.ctree.splits import Scratch, empty_scratch, fill_variance, split_numeric
+from condshap.ctree.splits import TOLERANCE, Scratch, empty_scratch, fill_variance, split_numeric
 from condshap.numerics.jit import entry_kernel, kernel
 
 Floats = npt.NDArray[np.float64]
@@ -22,6 +22,9 @@ Flags = npt.NDArray[np.bool_]
 N_TRIES = 2
 """If the best predictor has no admissible split the second best is tried, and no other."""
 
+
+ROUNDING = 1e-14
+"""Criteria, which are at most 1, closer than this are equal."""
 
 FEATURE, LEFT, RIGHT, START, STOP = 0, 1, 2, 3, 4
 """Columns of `Draft.nodes`."""
@@ -62,22 +65,28 @@ class Controls(NamedTuple):
 
 @kernel
 def choose_predictor(criteria: Floats, statistics: Floats) -> int:
-    """Predictor with the largest criterion; equal ones by the larger statistic, then the first."""
+    """Predictor with the largest criterion; equal ones by the larger statistic, then the first.
+
+    What differs by rounding is equal: else the units would decide between two copies of a predictor.
+    """
     best = 0
     for m in range(1, len(criteria)):
-        if criteria[m] > criteria[best] or (criteria[m] == criteria[best] and statistics[m] > statistics[best]):
+        apart = criteria[m] - criteria[best]
+        is_larger = statistics[m] > statistics[best] * (1.0 + TOLERANCE)
+        if apart > ROUNDING or (abs(apart) <= ROUNDING and is_larger):
             best = m
     return best
 
 
 @kernel
 def split_node(
-    problem: Problem, controls: Controls, draft: Draft, node: int, test: int, mean: Floats, scratch: Scratch
+    problem: Problem, controls: Controls, draft: Draft, node: int, test: int, moments: Moments, scratch: Scratch
 ) -> int:
     """Note the split of a tested node in the draft and return its predictor, -1 if the node is a leaf.
 
-    ``draft.tests[test]`` holds the tests of this node, `mean` (q,) its mean response.
+    ``draft.tests[test]`` holds the tests of this node.
     """
+    mean = moments.mean
     rows = draft.rows[draft.nodes[node, START] : draft.nodes[node, STOP]]
     p = len(problem.predictors)
     criteria = np.empty(p)
@@ -89,7 +98,7 @@ def split_node(
         if not criteria[m] > controls.mincriterion:
             break
         if attempt == 0:
-            fill_variance(problem, rows, mean, scratch.variance)
+            fill_variance(problem, rows, moments, scratch.variance)
             for row in rows:
                 scratch.inside[row] = True
         feature, score, threshold = problem.predictors[m], 0.0, np.nan
@@ -159,7 +168,7 @@ def grow(problem: Problem, controls: Controls, draft: Draft, keep_tests: bool) -
         else:
             measure_node(problem, draft.rows[start:stop], moments, responses, predictor)
         assess_predictors(problem, moments, n, whitening, draft.tests[test])
-        m = split_node(problem, controls, draft, node, test, moments.mean, scratch)
+        m = split_node(problem, controls, draft, node, test, moments, scratch)
         if m >= 0:
             middle = divide_rows(problem, draft, node, m, moved)
             waiting[n_waiting, 0], waiting[n_waiting, 1] = middle, stop

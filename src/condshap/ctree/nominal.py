@@ -59,14 +59,14 @@ def level_sums(problem: Problem, codes: Positions, rows: Positions, n_levels: in
 def rank_levels(totals: Floats, counts: Floats, n: int, mean: float, variance: float, ranks: Positions) -> None:
     """Fill the rank of every level by the standardised statistic of one response column: 1 + number of levels below it.
 
-    z_k = (T_k - n_k E) / sqrt(f1 V n_k - f2 V n_k n_k), 0 where the variance is at most 1e-10, as for absent levels.
+    z_k = (T_k - n_k E) / sqrt(f1 V n_k - f2 V n_k n_k), 0 where the column is constant or the level absent.
     """
     n_levels = len(counts)
     z = np.zeros(n_levels)
     for k in range(n_levels):
         scaled = variance * counts[k]
         spread = n / (n - 1.0) * scaled - 1.0 / (n - 1.0) * (scaled * counts[k])
-        if spread > TOLERANCE:
+        if spread > 0.0 and counts[k] < n:
             z[k] = (totals[k] - counts[k] * mean) / math.sqrt(spread)
     for k in range(n_levels):
         ranks[k] = 1

@@ -4,9 +4,10 @@ For w rows on one side, with sum t_j of response column j there, the statistic o
 
     z_j = |t_j - w E_j| / sqrt(f1 w V_jj - f2 w w V_jj),    f1 = n / (n - 1),    f2 = 1 / (n - 1),
 
-zero where the variance is at most 1e-10. A split scores the largest z_j over the response columns, and the split with the
+zero where the column is constant. A split scores the largest z_j over the response columns, and the split with the
 largest score wins. All sums here run in a prescribed order and nothing is rearranged: dummy columns of a nominal response
 give mirror-image splits whose scores differ in the last bit at most, and that bit decides which side is called left.
+Scores of cuts are equal if they differ by rounding: else the units of a column would decide between them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.moments import Problem
+from condshap.ctree.moments import Moments, Problem
 from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +26,7 @@ Positions = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-10
-"""A response column with a variance up to this does not vote; scores closer than this (relatively) may be tied."""
+"""Scores closer than this, relatively, may be tied."""
 
 MIN_SHARE = 0.01
 """Each side must hold more than this share of the node's rows."""
@@ -66,15 +67,15 @@ def empty_scratch(q: int, n_rows: int) -> Scratch:
 
 
 @kernel
-def fill_variance(problem: Problem, rows: Positions, mean: Floats, variance: Floats) -> None:
-    """V_jj = sum over the node's rows of (h_ij - E_j)^2 / n, in row order."""
+def fill_variance(problem: Problem, rows: Positions, moments: Moments, variance: Floats) -> None:
+    """V_jj = sum over the node's rows of (h_ij - E_j)^2 / n, in row order, and exactly 0 for constants."""
     for j, column in enumerate(problem.responses):
         values = problem.columns[column]
         total = 0.0
         for row in rows:
-            deviation = values[row] - mean[j]
+            deviation = values[row] - moments.mean[j]
             total += deviation * deviation
-        variance[j] = total / len(rows)
+        variance[j] = total / len(rows) if moments.scatter[j, j] > 0.0 else 0.0
 
 
 @kernel
@@ -89,7 +90,7 @@ def admissible_sizes(n: int, minbucket: int) -> tuple[int, int]:
 def two_sample(total: float, w: float, n: int, mean: float, variance: float) -> float:
     """The statistic z of one response column for w of n rows that sum to `total`."""
     spread = n / (n - 1.0) * w * variance - 1.0 / (n - 1.0) * w * w * variance
-    return abs(total - w * mean) / math.sqrt(spread) if spread > TOLERANCE else 0.0
+    return abs(total - w * mean) / math.sqrt(spread) if spread > 0.0 else 0.0
 
 
 @kernel
@@ -99,11 +100,11 @@ def best_cut(
     """Best cut "key <= c" of the first n sorted `scratch.rows`, `scratch.keys`: its score and c; score 0 if there is none.
 
     Only the response columns with ``voters[j]`` are looked at.
-    Cuts lie between different keys. Of cuts with equal scores the one wins whose block of equal keys ends, in the order
-    given, in the row with the smallest number (party scans its scores in row order).
+    Cuts lie between different keys. Of cuts with equal scores, up to rounding, the one wins whose block of equal keys
+    ends, in the order given, in the row with the smallest number (party scans its scores in row order).
     """
     fewest, most = admissible_sizes(n, minbucket)
-    best, cut, best_row = 0.0, 0.0, -1
+    best, cut, best_row = 0.0, 0.0, len(scratch.rows)
     rows, keys, sums, scores = scratch.rows, scratch.keys, scratch.sums, scratch.scores
     for i in range(n):
         scores[i] = 0.0
@@ -118,9 +119,12 @@ def best_cut(
         for i in range(fewest - 1, most):
             scores[i] = max(scores[i], two_sample(sums[i], i + 1.0, n, centre, variance))
     for i in range(fewest - 1, most):
-        better = scores[i] > best or (scores[i] == best and best > 0.0 and rows[i] < best_row)
-        if better and keys[i] < keys[i + 1]:
-            best, cut, best_row = scores[i], keys[i], rows[i]
+        if keys[i] < keys[i + 1]:
+            best = max(best, scores[i])
+    limit = best * (1.0 - TOLERANCE)
+    for i in range(fewest - 1, most):
+        if scores[i] > limit and rows[i] < best_row and keys[i] < keys[i + 1]:
+            cut, best_row = keys[i], rows[i]
     return best, cut
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from condshap.ctree.moments import dot
+from condshap.ctree.moments import CONSTANT, dot
 from condshap.numerics.jit import entry_kernel
 
 Floats = npt.NDArray[np.float64]
@@ -24,25 +24,28 @@ MAX_SHARED_COLUMNS = 1024
 class TrainingTable:
     """Training rows, prepared once for any number of trees; read-only and safe to share between threads.
 
-    A numeric feature has one transformed column, itself. A nominal feature with L levels has L dummy columns, one per
-    level, none left out. The same columns serve as influence function h (responses) and transformation g (predictors).
+    A numeric feature has one transformed column, itself in units of a power of two, so that nothing overflows. A nominal
+    feature with L levels has L dummy columns, one per level, none left out. The same columns serve as influence function h
+    (responses) and transformation g (predictors).
 
     Attributes
     ----------
     columns : (Q, N) transformed columns of all features, one after the other
     first_column : (M + 1,) columns ``first_column[m]:first_column[m + 1]`` belong to feature m
+    exponents : (M,) powers of two in whose units the columns of numeric features are, 0 for nominal ones
     n_levels : (M,) number of levels, 0 for numeric (and ordered: pass their scores) features
     codes : (M, N) level of every row; zeros for numeric features
     order : (M, N) rows in increasing order of the feature, ties in row order
     position : (M, N) inverse of `order`
     means : (Q,) column means, summed in row order
-    whole : (Q,) the column holds whole numbers that sum without rounding
+    whole : (Q,) the feature's own numbers are whole and sum without rounding
     scatter : (Q, Q) sum over rows of (z_i - mean)(z_i - mean)' for the transformed columns z; (0, 0) if Q > 1024.
         It holds every root statistic of every tree: V, the linear statistics and the spread of the predictors.
     """
 
     columns: Floats
     first_column: Integers
+    exponents: Integers
     n_levels: Integers
     codes: Positions
     order: Positions
@@ -79,12 +82,14 @@ class TrainingTable:
         order = np.argsort(features, axis=1, kind="stable").astype(np.int32)
         position = np.empty_like(order)
         np.put_along_axis(position, order, np.arange(rows.shape[0], dtype=np.int32)[None, :], axis=1)
+        exponents = np.where(levels > 0, 0, np.frexp(np.abs(features).max(axis=1))[1]).astype(np.int64)
         columns = _transform(features, levels, codes, first_column)
+        whole = (columns == np.floor(columns)).all(axis=1) & (np.abs(columns).sum(axis=1) < 2.0**53)
+        columns = np.ldexp(columns, -np.repeat(exponents, np.maximum(levels, 1))[:, None])
         means = column_means(columns)
         shared = len(columns) <= MAX_SHARED_COLUMNS
         scatter = cross_products(_centre(columns, means)) if shared else np.empty((0, 0))
-        whole = (columns == np.floor(columns)).all(axis=1) & (np.abs(columns).sum(axis=1) < 2.0**53)
-        return cls(columns, first_column, levels, codes, order, position, means, whole, scatter)
+        return cls(columns, first_column, exponents, levels, codes, order, position, means, whole, scatter)
 
 
 def _check_rows(rows: Floats, levels: Integers) -> None:
@@ -123,9 +128,9 @@ def _transform(features: Floats, levels: Integers, codes: Positions, first_colum
 
 
 def _centre(columns: Floats, means: Floats) -> Floats:
-    """Subtract the means (Q,) from the columns (Q, N); constant columns become exactly zero."""
+    """Subtract the means (Q,) from the columns (Q, N); columns that are constant, up to rounding, become exactly zero."""
     centred = columns - means[:, None]
-    centred[(columns == columns[:, :1]).all(axis=1)] = 0.0
+    centred[np.abs(centred).max(axis=1) <= CONSTANT * np.abs(means)] = 0.0
     return centred
 
 

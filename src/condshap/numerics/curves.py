@@ -249,6 +249,12 @@ def _constants(values: Floats) -> Floats:
     return np.stack([*[np.zeros_like(values)] * 3, values], axis=-1)
 
 
+def constant_pieces(edges: Floats, values: Floats) -> Curve:
+    """Curve that is constant between neighbouring edges (B + 1,), with values (B, O); equal neighbours are one piece."""
+    kept = np.concatenate([[True], (values[1:] != values[:-1]).any(axis=1)])
+    return Curve.of(np.append(edges[:-1][kept], edges[-1]), _constants(values[kept]))
+
+
 def _jumps(cells: _Cells, limit: Floats) -> tuple[Masks, Indices]:
     """Which cells (n,) have the value of their start up to some point, and that of their end from the next one (n,) on."""
     is_start, is_end = (
