@@ -31,7 +31,7 @@ class Kind(Enum):
 class Feature:
     """One feature: its name, its kind, and what may come.
 
-    `levels` are the categories in their order (categorical only). `support` is the smallest and the largest training
+    `levels` are the categories that training rows have, in their order (categorical only). `support` is the smallest and the largest training
     value, and `is_integer` tells whether all training values are whole numbers (continuous only).
     """
 
@@ -177,7 +177,8 @@ def _learn_feature(column: Column, declared: bool) -> Feature:
         raise _all_missing(column.name)
     if len(present) == 1 and len(codes) > 1 and (codes >= 0).all():
         _warn_constant(column.name, levels[present[0]])
-    return Feature(column.name, Kind.CATEGORICAL, levels=levels)
+    seen = tuple(levels[code] for code in present)  # a dtype may declare more, of which rows say nothing
+    return Feature(column.name, Kind.CATEGORICAL, levels=seen)
 
 
 def _as_levels(column: Column) -> tuple[Indices, Levels]:
@@ -249,6 +250,7 @@ def _encode_levels(column: Column, feature: Feature) -> Floats:
         names = [levels[code] for code in dict.fromkeys(codes[unseen].tolist())]
         raise SchemaError(
             f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got the unseen {listing(names)} "
-            f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it."
+            f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it; one that the column's "
+            "type declares but no training row has is unseen, too."
         )
     return np.asarray(encoded)

@@ -167,6 +167,7 @@ class ColumnFormat:
     dtype : of the native table
     missing : what stood for a missing value, where the dtype leaves a choice (objects, floats of Polars and PyArrow)
     is_integer : Python objects were integers
+    declared : levels of a category, whether rows have them or not, None for other columns; a model may know them all
     """
 
     name: Any
@@ -174,6 +175,7 @@ class ColumnFormat:
     dtype: Any
     missing: Any = field(default=None, compare=False)
     is_integer: bool = False
+    declared: Levels | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +276,8 @@ def _array_formats(X: np.ndarray[Any, Any], levels: Sequence[Levels | None]) -> 
 
 
 def _pandas_format(series: pd.Series[Any], name: Any, levels: Levels | None) -> ColumnFormat:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return ColumnFormat(name, levels, series.dtype, declared=tuple(series.dtype.categories.tolist()))
     if series.dtype != object:
         return ColumnFormat(name, levels, series.dtype)
     gaps = series[series.isna()]
@@ -287,7 +291,15 @@ def _arrow_like_format(values: Any, name: str, levels: Levels | None) -> ColumnF
     dtype = getattr(values, "dtype", None) or values.type
     n_null = values.null_count() if callable(values.null_count) else values.null_count
     uses_nan = levels is None and n_null == 0 and bool(np.isnan(np.asarray(values, dtype=np.float64)).any())
-    return ColumnFormat(name, levels, dtype, np.nan if uses_nan else None)
+    return ColumnFormat(name, levels, dtype, np.nan if uses_nan else None, declared=_declared_levels(values, dtype))
+
+
+def _declared_levels(values: Any, dtype: Any) -> Levels | None:
+    """Levels of a Polars Enum or a PyArrow dictionary, None for other columns."""
+    if hasattr(dtype, "index_type"):
+        return tuple(values.unify_dictionaries().combine_chunks().dictionary.to_pylist())
+    is_enum = str(dtype).startswith("Enum")  # Polars' Categorical belongs to the process, not to the column
+    return tuple(dtype.categories.to_list()) if is_enum else None
 
 
 def _for_pandas(column: ColumnFormat) -> ColumnFormat:
@@ -295,8 +307,19 @@ def _for_pandas(column: ColumnFormat) -> ColumnFormat:
         own = isinstance(column.dtype, np.dtype) and column.dtype != object
         return replace(column, dtype=column.dtype if own else np.dtype(np.float64))
     if not _are_numbers(column.levels):
-        return replace(column, dtype=pd.CategoricalDtype(list(column.levels)))
+        return replace(column, dtype=pd.CategoricalDtype(list(column.declared or column.levels)))
     return replace(column, dtype=np.array(column.levels).dtype)
+
+
+def _places(levels: Levels, declared: Levels) -> Indices:
+    """Position of every level among the declared ones; one more at the end, -1, for the code -1 of missing values."""
+    position = {level: i for i, level in enumerate(declared)}
+    return np.array([*(position[level] for level in levels), -1], dtype=np.intp)
+
+
+def _with_levels(declared: Levels | None, levels: Levels) -> Levels:
+    """Declared levels, and behind them those that are not among them: a table of another type may declare others."""
+    return tuple(dict.fromkeys([*(declared or ()), *levels]))
 
 
 def _codes(values: Floats) -> tuple[Indices, np.ndarray[Any, np.dtype[np.bool_]]]:
@@ -369,8 +392,18 @@ def _pandas_column(values: Floats, column: ColumnFormat) -> Any:
         return pd.array(values, dtype=wider)
     codes, _ = _codes(values)
     if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(codes, dtype=dtype)
+        return _pandas_category(codes, column)
     return pd.array(list(column.levels), dtype=dtype).take(codes, allow_fill=True)
+
+
+def _pandas_category(codes: Indices, column: ColumnFormat) -> pd.Categorical:
+    """Category with all declared levels from codes (n,) of the column's own levels."""
+    assert column.levels is not None
+    declared = tuple(column.dtype.categories.tolist())
+    wanted = _with_levels(declared, column.levels)
+    fits = len(wanted) == len(declared)
+    dtype = column.dtype if fits else pd.CategoricalDtype(list(wanted), ordered=column.dtype.ordered)
+    return pd.Categorical.from_codes(_places(column.levels, wanted)[codes], dtype=dtype)
 
 
 def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
@@ -383,7 +416,9 @@ def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
             return series.cast(column.dtype) if keep else series
         codes, missing = _codes(values)
         index = pl.Series(np.where(missing, 0, codes), dtype=pl.UInt32).set(pl.Series(missing), None)
-        return pl.Series(column.name, list(column.levels), dtype=column.dtype).gather(index)
+        wanted = _with_levels(column.declared, column.levels)
+        dtype = pl.Enum(list(wanted)) if column.declared and wanted != column.declared else column.dtype
+        return pl.Series(column.name, list(column.levels), dtype=dtype).gather(index)
 
     return pl.DataFrame([one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)])
 
@@ -398,8 +433,9 @@ def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
             return array.cast(column.dtype) if keep else array
         codes, missing = _codes(values)
         if pa.types.is_dictionary(column.dtype):
-            levels = pa.array(column.levels, type=column.dtype.value_type)
-            index = pa.array(codes, mask=missing).cast(column.dtype.index_type)
+            wanted = _with_levels(column.declared, column.levels)
+            levels = pa.array(wanted, type=column.dtype.value_type)
+            index = pa.array(_places(column.levels, wanted)[codes], mask=missing).cast(column.dtype.index_type)
             return pa.DictionaryArray.from_arrays(index, levels, ordered=column.dtype.ordered)
         return pa.array(column.levels, type=column.dtype).take(pa.array(codes, mask=missing))
 
