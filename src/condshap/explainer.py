@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,14 @@ from sklearn.base import BaseEstimator
 from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import Aim, choose_samples, reach_target
 from condshap.additive import find_knots, read_function, without_model
-from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
+from condshap.approaches.base import (
+    Approach,
+    check_approach_options,
+    check_missing,
+    check_supported,
+    fit_approach,
+    is_sampler,
+)
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
 from condshap.checking import announce_departures, check_draws
@@ -35,14 +42,13 @@ from condshap.options import (
 )
 from condshap.precision import allocate_samples, measure_error_factors, squared_influences
 from condshap.predict import Predictor
+from condshap.row_outputs import check_base_value, predict_complete, predict_gaps, without_gaps
 from condshap.schema import FeatureSchema
-from condshap.seeding import row_keys
 from condshap.solvers import solve_shapley
-from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
-from condshap.values import Moments, Settings, ValueTable, draw, estimate_values, evaluate
+from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
+from condshap.values import Moments, Settings, ValueTable, estimate_values
 
 _FEW_ROWS = 50
-_FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -181,21 +187,39 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         X : table, of the type and with the columns that the model was trained with
         categorical : columns that hold levels although their dtype is numeric
         """
-        start = time.perf_counter()
+        self._prepare(X, categorical)
+        return self._learn()
+
+    def _prepare(self, X: Table, categorical: Iterable[str | int], encoded: Rows | None = None) -> None:
+        """Do all of a fit that comes before training: whatever can be refused, is refused here.
+
+        `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
+        """
         self.__dict__.pop("error_factors_", None)  # made last: a fit that fails leaves nothing that looks fitted
-        self._check_options()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            self._fit(X, categorical)
-        self.warnings_ = tuple(str(w.message) for w in caught)
-        self.seconds_ = time.perf_counter() - start
-        for w in caught:
-            warnings.warn(w.message, w.category, stacklevel=2)
+        self.warnings_, self.seconds_ = (), 0.0
+        self._record(lambda: self._get_ready(X, categorical, encoded))
+
+    def _learn(self) -> Explainer:
+        """Do the rest of a fit: train, and look at what was learned."""
+        self._record(self._train)
+        del self._rows, self._outputs
         return self
 
-    def _fit(self, X: Table, categorical: Iterable[str | int]) -> None:
+    def _record(self, work: Callable[[], None]) -> None:
+        """Do a part of a fit; its time and warnings are kept, and warnings go to the caller of `fit`."""
+        start = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            work()
+        self.warnings_ = (*self.warnings_, *(str(w.message) for w in caught))
+        self.seconds_ += time.perf_counter() - start
+        for w in caught:
+            warnings.warn(w.message, w.category, stacklevel=4)
+
+    def _get_ready(self, X: Table, categorical: Iterable[str | int], encoded: Rows | None) -> None:
+        self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
-        rows = self.schema_.encode(X)
+        self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
         if len(rows) < 2:
             raise SchemaError(
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
@@ -210,11 +234,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.players_ = Players.of(self.schema_.names, self.groups)
         self.plan_, self.pairs_ = self._make_plan()
         self.masks_ = self.players_.feature_masks(self.plan_.masks)
-        parts = make_parts(self.approach, self.plan_)
-        for part in parts:
+        self.parts_ = make_parts(self.approach, self.plan_)
+        learning = self._feature_plan()
+        for part in self.parts_:
             check_supported(part.approach, self.schema_)
             check_missing(part.approach, rows, self.schema_, what="training rows")
-        self.example_rows_ = _without_gaps(rows)  # for trials, and by which a saved explainer knows its model
+            check_approach_options(part.approach, rows, self.schema_, plan=learning)
+        self.example_rows_ = without_gaps(rows)  # for trials, and by which a saved explainer knows its model
         self.predictor_ = Predictor.of(
             self.model,
             self.schema_,
@@ -225,10 +251,18 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         )
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
         self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
-        self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
-        self.parts_ = self._fit_parts(parts, rows)
+        self.n_samples_ = self._samples(without_model(self.parts_, self.function_), len(rows))
+        if self.base_value is None:
+            self._outputs = self._predict_complete(rows)
+        else:
+            self._outputs = check_base_value(self.base_value, len(self.predictor_.output_names))[None]
+
+    def _train(self) -> None:
+        rows = self._rows
+        self.parts_ = self._fit_parts(self.parts_, rows)
         self.draw_check_ = self._check_draws(rows)
-        self.base_value_ = self._base_value(rows)
+        outputs = self._outputs if self.base_value is not None else self._predict(rows, self._outputs)
+        self.base_value_ = np.asarray(outputs.mean(axis=0))
         factors = self._error_factors(rows)
         if self.target_error is not None:
             parts = without_model(self.parts_, self.function_)
@@ -245,7 +279,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Explain rows (R, M): their conditional Shapley values, with standard errors."""
         start = time.perf_counter()
         rows = self._encode(X)
-        predictions = self._predict(rows)
+        return self._explain(X, rows, self._predict(rows), start)
+
+    def _explain(self, X: Table, rows: Rows, predictions: Outputs, start: float) -> Explanation:
+        """Explain encoded rows (R, M) with known predictions (R, O)."""
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
@@ -337,6 +374,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _encode(self, X: Table) -> Rows:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
+        return self._check_rows(X)
+
+    def _check_rows(self, X: Table) -> Rows:
+        """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
         rows = self.schema_.encode(X)
         for part in self.parts_:
             check_missing(part.approach, rows, self.schema_, what="rows to explain")
@@ -348,35 +389,16 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress, find_accelerator(self.device)
         )
 
-    def _predict(self, rows: Rows) -> Outputs:
-        """Predict rows (n, M) in batches that fit the memory budget.
+    def _predict_complete(self, rows: Rows) -> Outputs:
+        """Predict those of rows (n, M) that have no gaps; NaN for the others."""
+        return predict_complete(self.predictor_, rows, parse_memory(self.memory_budget))
 
-        Where an approach draws missing values because the model refuses them, f(x) is the mean over such draws.
-        """
+    def _predict(self, rows: Rows, known: Outputs | None = None) -> Outputs:
+        """Predict rows (n, M), but for those of which `known` (n, O) has predictions already."""
+        outputs = self._predict_complete(rows) if known is None else known
         fillers = [part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)]
-        gaps = np.asarray(np.isnan(rows).any(axis=1) & bool(fillers))
-        outputs = np.empty((len(rows), len(self.predictor_.output_names)))
-        at_once = max(1, parse_memory(self.memory_budget) // (40 * rows.shape[1] + 64))
-        for some in _pieces(np.logical_not(gaps), at_once):
-            outputs[some] = self.predictor_(rows[some])
-        for some in _pieces(gaps, max(1, at_once // _FILLS)):
-            everything = np.ones_like(self.masks_[:1])
-            batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some]), self.seed)
-            outputs[some] = evaluate([batch], self.predictor_)[0].means[0]
-        return outputs
-
-    def _base_value(self, rows: Rows) -> Floats:
-        n_outputs = len(self.predictor_.output_names)
-        if self.base_value is None:
-            return np.asarray(self._predict(rows).mean(axis=0))
-        try:
-            given = np.atleast_1d(np.asarray(self.base_value, dtype=np.float64))
-        except (TypeError, ValueError):
-            given = np.array([np.nan])
-        if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():
-            several = f", or {n_outputs}, one per output" if n_outputs > 1 else ""
-            raise OptionError(f"base_value must be one finite number{several}, got {self.base_value!r}.")
-        return np.broadcast_to(given, (n_outputs,)).copy()
+        filler, memory = fillers[0] if fillers else None, parse_memory(self.memory_budget)
+        return predict_gaps(self.predictor_, rows, outputs, memory, filler, self.seed)
 
     def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
         """Samples per coalition, shape (C,); 0 where an approach uses none."""
@@ -402,11 +424,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 samples[part.positions] = min(n_train, int(default))
         return samples
 
-    def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
+    def _feature_plan(self) -> CoalitionPlan:
+        """Coalitions to learn with, of features: approaches see these, not groups of them."""
         plan = self._learning_plan()
-        plan = replace(
-            plan, masks=self.players_.feature_masks(plan.masks)
-        )  # approaches see features, not groups of them
+        return replace(plan, masks=self.players_.feature_masks(plan.masks))
+
+    def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
+        plan = self._feature_plan()
         for part in parts:
             for option in ("device", "progress"):  # what an approach leaves open, the explainer decides
                 if getattr(part.approach, option, None) == "auto":
@@ -451,22 +475,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         errors = np.sqrt(variances, out=variances)
         n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
         return ValueTable(self.plan_.masks[positions], values, errors, n_evaluations)
-
-
-def _pieces(chosen: Masks, at_once: int) -> Iterator[Indices]:
-    """Positions where `chosen` (n,) is True, at most `at_once` at a time."""
-    positions = np.flatnonzero(chosen)
-    for start in range(0, len(positions), at_once):
-        yield positions[start : start + at_once]
-
-
-def _without_gaps(rows: Rows, n: int = 8) -> Rows:
-    """Some of the rows (N, M), evenly spaced, gaps filled with another row's value."""
-    some = rows[:: max(1, len(rows) // n)][:n].copy()
-    for j in np.flatnonzero(np.isnan(some).any(axis=0)):
-        present = rows[~np.isnan(rows[:, j]), j]
-        some[np.isnan(some[:, j]), j] = present[0] if len(present) else np.nan
-    return some
 
 
 def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:

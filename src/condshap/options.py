@@ -48,6 +48,14 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_level(level: Any) -> float:
+    """Level of a confidence interval, between 0 and 1."""
+    is_number = isinstance(level, Real) and not isinstance(level, bool)
+    if not is_number or not 0 < float(level) < 1:
+        raise OptionError(f"level must be a number between 0 and 1, got {level!r}. Write e.g. 0.95.")
+    return float(level)
+
+
 def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> None:
     """Number of coalitions, or "auto" and what belongs to it."""
     if isinstance(n_coalitions, str) and n_coalitions != "auto":

@@ -31,8 +31,8 @@ class Kind(Enum):
 class Feature:
     """One feature: its name, its kind, and what may come.
 
-    `levels` are the categories that training rows have, in their order (categorical only). `support` is the smallest and the largest training
-    value, and `is_integer` tells whether all training values are whole numbers (continuous only).
+    `levels` are the categories that training rows have, in their order (categorical only). `support` is the smallest and
+    the largest training value, and `is_integer` tells whether all training values are whole numbers (continuous only).
     """
 
     name: str

@@ -62,6 +62,12 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         self.joint_table = joint_table
         self.share_unseen = share_unseen
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse an `epsilon` that is no count, and a `joint_table` that does not fit rows (N, M)."""
+        _check_epsilon(self.epsilon)
+        if self.joint_table is not None:
+            _read_joint_table(self.joint_table, X, schema)
+
     def fit(
         self,
         X: Rows,
