@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from condshap.approaches import find_approach
-from condshap.cli.files import PARQUET, load_model, make_room, read_table, select_features, suffix_of
+from condshap.cli.csv_file import text_columns
+from condshap.cli.files import PARQUET, load_model, make_room, read_features, suffix_of
 from condshap.cli.options import (
     DEFAULT_APPROACH,
     ApproachName,
@@ -61,7 +62,7 @@ def fit(
         make_room(out)
         loaded = load_model(model, trust=trust_model)
         explainer = settings.explainer(loaded, approach)
-        explainer._prepare(select_features(read_table(train), loaded, train), settings.categorical or ())
+        explainer._prepare(read_features(train, loaded), settings.categorical or ())
         schema_to_json(explainer.schema_)  # what cannot be saved should not be trained
         explainer._learn().save(out)
         if as_json:
@@ -94,13 +95,16 @@ def explain(
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
         make_room(out)
         loaded = load_model(model, trust=trust_model)
-        X = select_features(read_table(rows), loaded, rows)
-        store_table(X)  # what cannot be saved should not be explained
         if explainer is not None:
-            explanation = settings.load_explainer(explainer, loaded).explain(X)
+            fitted = settings.load_explainer(explainer, loaded)
+            X = read_features(rows, loaded, text_columns(fitted.schema_))
+            store_table(X)  # what cannot be saved should not be explained
+            explanation = fitted.explain(X)
         else:
             assert train is not None
-            X_train = select_features(read_table(train), loaded, train)
+            X_train = read_features(train, loaded)
+            X = read_features(rows, loaded, text_columns(X_train))
+            store_table(X)
             fresh = settings.explainer(loaded, approach)
             explanation = finish(get_ready(fresh, X_train, X, categorical=settings.categorical or ()))
         explanation.save(out)
@@ -133,7 +137,8 @@ def compare(
         names = tuple(dict.fromkeys(approach or PAPER_APPROACHES))
         _check_samples([find_approach(name)() for name in names], settings)
         loaded = load_model(model, trust=trust_model)
-        X_train, X = (select_features(read_table(path), loaded, path) for path in (train, rows))
+        X_train = read_features(train, loaded)
+        X = read_features(rows, loaded, text_columns(X_train))
         store_table(X)
         explainers = [settings.explainer(loaded, name) for name in names]
         ready = get_all_ready(explainers, X_train, X, categorical=settings.categorical or ())
