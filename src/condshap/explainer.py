@@ -85,7 +85,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     base_value : float, or one per output, optional
         v of the empty coalition; by default the mean prediction over the training rows.
     output : str or int, optional
-        Explain one output only, by name or position.
+        Explain one output only, by name or position. An integer that is the name of one class and the position of another,
+        as 1 of classes 1, 2, 3, is refused: write "name:1" or "position:1". The command line has the same rule.
     seed : int
         One seed, one answer, whatever the blocks, jobs, bars and other rows: to the last bit for what condshap computes, to
         the model's own rounding where its predictions depend on the batch, as those of matrix products may.

@@ -9,6 +9,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler
 from condshap.exceptions import OptionError
+from condshap.options import as_floats
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Outputs, Rows
@@ -75,7 +76,7 @@ def without_gaps(rows: Rows, n: int = 8) -> Rows:
 def check_base_value(base_value: Any, n_outputs: int) -> Floats:
     """Base value as it was given, one for all outputs or one for each, as (O,)."""
     try:
-        given = np.atleast_1d(np.asarray(base_value, dtype=np.float64))
+        given = np.atleast_1d(as_floats(base_value))
     except (TypeError, ValueError):
         given = np.array([np.nan])
     if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import CondShapWarning, SchemaError, listing
-from condshap.tables import Column, Levels, TableFormat, read_columns, to_pandas
+from condshap.tables import EXACT_INTEGERS, Column, Levels, TableFormat, read_columns, to_pandas
 from condshap.types import Floats, Indices, Rows, Table
 
 
@@ -188,6 +188,12 @@ def _as_levels(column: Column) -> tuple[Indices, Levels]:
     assert column.numbers is not None
     _check_finite(column.name, column.numbers)
     codes, found = pd.factorize(column.numbers, sort=True)
+    large = found[np.abs(found) >= EXACT_INTEGERS]
+    if large.size:
+        raise SchemaError(
+            f"column '{column.name}' must hold levels below 2**53 where they are numbers, because float64 cannot tell "
+            f"larger ones from their neighbours, got {listing(large.tolist())}. Make text of them where they are read."
+        )
     whole = np.array_equal(found, np.rint(found))  # codes stored as 1.0 because a column had gaps are still codes
     return codes.astype(np.intp), tuple((found.astype(np.int64) if whole else found).tolist())
 

@@ -19,7 +19,7 @@ from condshap.types import Floats, Indices, Rows, Table
 Levels: TypeAlias = tuple[Any, ...]
 
 _NUMERIC_OBJECTS = {"integer", "floating", "mixed-integer-float"}
-_EXACT_INTEGERS = 2.0**53  # beyond this float64 cannot tell neighbouring integers apart
+EXACT_INTEGERS = 2.0**53  # beyond this float64 cannot tell neighbouring integers apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,24 @@ def to_pandas(X: Table) -> pd.DataFrame:
     return converted
 
 
+def plain_array(X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of NumPy's own class: masked entries are missing, and a matrix has no rules of its own any more.
+
+    >>> plain_array(np.ma.array([[1, 2]], mask=[[False, True]]))
+    array([[ 1., nan]])
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return np.asarray(X)
+    masked = np.ma.getmaskarray(X)
+    if not masked.any():
+        return np.asarray(X.data)
+    out = X.data.astype(X.dtype if X.dtype.kind == "f" else np.float64 if X.dtype.kind in "iu" else object)
+    out[masked] = None if out.dtype == object else np.nan
+    return out
+
+
 def _array_to_pandas(X: np.ndarray[Any, Any]) -> pd.DataFrame:
+    X = plain_array(X)
     if X.ndim != 2:
         raise SchemaError(f"a NumPy table must have 2 dimensions (rows, features), got shape {X.shape}. Reshape it.")
     frame = pd.DataFrame(X, columns=generated_names(X.shape[1]))
@@ -111,12 +128,19 @@ def _read_column(name: str, series: pd.Series[Any]) -> Column:
 
 def _read_numbers(name: str, series: pd.Series[Any]) -> Floats:
     numbers: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if series.dtype.kind in "iu" and (large := np.flatnonzero(np.abs(numbers) >= _EXACT_INTEGERS)).size:
+    if series.dtype.kind in "iu":
+        _check_exact(name, numbers)
+    return numbers
+
+
+def _check_exact(name: str, numbers: Floats) -> None:
+    """Refuse integers that float64 cannot tell from their neighbours."""
+    large = np.flatnonzero(np.abs(numbers) >= EXACT_INTEGERS)
+    if large.size:
         raise SchemaError(
             f"column '{name}' must hold integers below 2**53, which float64 keeps exactly, got larger ones in rows "
             f"{listing(large.tolist())}. Convert it with astype(float), or drop it if it is an identifier."
         )
-    return numbers
 
 
 def _read_booleans(name: str, series: pd.Series[Any]) -> Column:
@@ -132,10 +156,9 @@ def _read_text(name: str, series: pd.Series[Any]) -> Column:
 
 
 def _read_objects(name: str, series: pd.Series[Any]) -> Column:
-    found = pd.api.types.infer_dtype(series, skipna=True)
+    found = pd.api.types.infer_dtype(series.dropna(), skipna=True)  # NaT is a gap like others, which infer_dtype denies
     if found in _NUMERIC_OBJECTS:
-        numbers = series.where(series.notna(), np.nan).astype(np.float64).to_numpy()
-        return Column(name, np.asarray(numbers, dtype=np.float64))
+        return Column(name, _read_numeric_objects(name, series))
     if found == "boolean":
         return _read_booleans(name, series)
     if found in {"string", "empty"}:
@@ -146,6 +169,18 @@ def _read_objects(name: str, series: pd.Series[Any]) -> Column:
         f"column '{name}' must hold {what}, got {', '.join(first[:5])}. "
         "Convert it with astype(str) to use it as levels, or to a number."
     )
+
+
+def _read_numeric_objects(name: str, series: pd.Series[Any]) -> Floats:
+    try:
+        numbers = np.asarray(series.where(series.notna(), np.nan).astype(np.float64), dtype=np.float64)
+    except OverflowError:  # an integer of Python's beyond all floats
+        numbers = np.array(
+            [float("inf") if isinstance(one, int) and abs(one) > EXACT_INTEGERS else 0.0 for one in series]
+        )
+    is_whole = np.array([isinstance(one, (int, np.integer)) for one in series])
+    _check_exact(name, np.where(is_whole, numbers, 0.0))
+    return numbers
 
 
 def _first_of_each_type(series: pd.Series[Any]) -> list[str]:
@@ -194,7 +229,7 @@ class TableFormat:
     def of(cls, X: Table, levels: Sequence[Levels | None]) -> TableFormat:
         """Remember type, names and dtypes of `X`; `levels` holds the levels of each column, None for numbers."""
         if isinstance(X, np.ndarray):
-            return cls("numpy", _array_formats(X, levels))
+            return cls("numpy", _array_formats(plain_array(X), levels))
         if isinstance(X, pd.DataFrame):
             columns = (_pandas_format(X.iloc[:, j], name, levels[j]) for j, name in enumerate(X.columns))
             return cls("pandas", tuple(columns), X.columns)
@@ -282,7 +317,7 @@ def _pandas_format(series: pd.Series[Any], name: Any, levels: Levels | None) -> 
         return ColumnFormat(name, levels, series.dtype)
     gaps = series[series.isna()]
     missing = gaps.iloc[0] if len(gaps) else None
-    is_integer = pd.api.types.infer_dtype(series, skipna=True) == "integer"
+    is_integer = pd.api.types.infer_dtype(series.dropna(), skipna=True) == "integer"
     return ColumnFormat(name, levels, series.dtype, missing, is_integer)
 
 
@@ -464,7 +499,7 @@ def _stack_objects(columns: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
 def take_rows(X: Table, rows: Indices) -> Table:
     """Rows of a native table at the given positions."""
     if isinstance(X, np.ndarray):
-        return X[rows]
+        return plain_array(X)[rows]
     if isinstance(X, pd.DataFrame):
         return X.iloc[rows]
     import narwhals as nw
@@ -474,4 +509,6 @@ def take_rows(X: Table, rows: Indices) -> Table:
 
 def snapshot(X: Table) -> Table:
     """A native table that later changes of the original do not reach; Polars and PyArrow tables never change."""
-    return X.copy() if isinstance(X, (np.ndarray, pd.DataFrame)) else X
+    if isinstance(X, np.ndarray):
+        return plain_array(X).copy()
+    return X.copy() if isinstance(X, pd.DataFrame) else X

@@ -24,7 +24,7 @@ from condshap.numerics.gaussian import (
     expect_conditional,
     floor_eigenvalues,
 )
-from condshap.options import check_choice
+from condshap.options import as_floats, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
@@ -149,7 +149,7 @@ def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalM
 
 def given_normal(X: Rows, covariance: Floats) -> NormalModel:
     """Normal distribution with the mean of rows (N, M) and a given covariance (M, M)."""
-    given = np.asarray(covariance, dtype=np.float64)
+    given = as_floats(covariance)
     n_features = X.shape[1]
     if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not np.allclose(given, given.T):
         raise OptionError(
@@ -168,7 +168,7 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
 
 
 def _given_mean(mean: Floats, n_features: int) -> Floats:
-    given = np.asarray(mean, dtype=np.float64)
+    given = as_floats(mean)
     if given.shape != (n_features,) or not np.isfinite(given).all():
         raise OptionError(f"mean must be {n_features} finite numbers, one per feature, got {mean!r}.")
     return given

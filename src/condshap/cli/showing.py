@@ -174,7 +174,7 @@ def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> 
             f"one of the {len(names)} outputs {listing(names)} must be chosen. Add --output with its name or position, or "
             "--facet to draw all of them."
         )
-    return read_output(output, names)
+    return read_output(output)
 
 
 def _check_plot(context: typer.Context, kind: Kind, files: list[Path], out: Path) -> None:
