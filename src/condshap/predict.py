@@ -20,8 +20,8 @@ import numpy as np
 from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
 from condshap.options import find_named
 from condshap.schema import FeatureSchema
-from condshap.tables import TableFormat
-from condshap.types import Model, Outputs, Rows
+from condshap.table_formats import TableFormat
+from condshap.types import LARGEST, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -147,10 +147,9 @@ class Predictor:
         _check_number(outputs.shape[1], self)
         if self.picked is not None:
             outputs = outputs[:, self.picked : self.picked + 1]
-        _check_finite(outputs, self, rows)
-        return np.ascontiguousarray(
-            outputs
-        )  # sums over samples are rounded by the layout, which libraries choose freely
+        outputs = np.ascontiguousarray(outputs)  # sums over samples are rounded by the layout, which libraries choose
+        _check_range(outputs, self, rows)
+        return outputs
 
 
 _EXACT_DTYPES = {"float64", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -425,10 +424,16 @@ def _check_number(n_outputs: int, predictor: Predictor) -> None:
         )
 
 
-def _check_finite(outputs: Outputs, predictor: Predictor, rows: Rows) -> None:
+def _check_range(outputs: Outputs, predictor: Predictor, rows: Rows) -> None:
+    flat = outputs.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(outputs.sum()) or np.isfinite(outputs).all():  # a finite sum proves it without a temporary
+        if np.dot(flat, flat) < LARGEST**2 or (np.abs(flat) <= LARGEST).all():  # the product needs no temporary
             return
+    if np.isfinite(flat).all():
+        raise ModelError(
+            f"model {_describe(predictor.model)} must return numbers of at most {LARGEST:g} in size, because errors need "
+            f"their fourth powers, got {np.abs(flat).max():.3g}. Explain its logarithm, or divide it by a large number."
+        )
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     first = rows[bad[0]] if predictor.order is None else rows[bad[0]][list(predictor.order)]
     if np.isnan(first).any():

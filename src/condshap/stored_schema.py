@@ -14,7 +14,8 @@ import pandas as pd
 
 from condshap.exceptions import StorageError
 from condshap.schema import Feature, FeatureSchema, Kind
-from condshap.tables import ColumnFormat, Levels, TableFormat
+from condshap.table_formats import ColumnFormat, TableFormat
+from condshap.tables import Levels
 
 _MISSING = {"None": None, "nan": np.nan, "<NA>": pd.NA, "NaT": pd.NaT}
 

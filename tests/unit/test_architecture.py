@@ -16,7 +16,7 @@ MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in s
 
 FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"}
 STAGES = {
-    "schema": 1, "tables": 1, "stored_tables": 1, "stored_schema": 1,
+    "schema": 1, "tables": 1, "table_formats": 1, "stored_tables": 1, "stored_schema": 1,
     "coalitions": 2,
     "approaches": 3, "combination": 3, "regression": 3, "stored_values": 3, "state_file": 3,
     "predict": 4, "linear_models": 4,

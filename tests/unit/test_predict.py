@@ -403,9 +403,18 @@ def test_nan_prediction_of_a_row_with_gaps_hints_at_the_missing_values():
         predictions_of(lambda X: X["x"], frame)
 
 
-def test_infinite_prediction_is_refused_and_a_huge_finite_one_is_not():
-    huge = predictions_of(lambda X: np.full(len(X), 1.5e308), NUMBERS)
-    assert (huge == 1.5e308).all()
+@pytest.mark.parametrize("huge", [1e69, -1e70])
+def test_prediction_may_be_huge(huge):
+    assert (predictions_of(lambda X: np.full(len(X), huge), NUMBERS) == huge).all()
+
+
+@pytest.mark.parametrize("huge", [1e71, -1e154, 1.5e308])
+def test_prediction_whose_fourth_power_overflows_is_refused(huge):
+    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in size, .* got 1"):
+        predictions_of(lambda X: np.where(np.arange(len(X)) == 1, huge, 0.0), NUMBERS)
+
+
+def test_infinite_prediction_is_refused():
     with pytest.raises(ModelError, match="finite numbers, got NaN or infinity for 120 of 120 rows"):
         predictions_of(lambda X: np.full(len(X), np.inf), NUMBERS)
 
