@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,14 @@ from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import Aim, choose_samples, reach_target
 from condshap.additive import find_knots, kind_of_reading, read_function, without_model
 from condshap.additive_proof import TrainingProof, is_met, warn_if_missed
-from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
+from condshap.approaches.base import (
+    Approach,
+    check_approach_options,
+    check_missing,
+    check_supported,
+    fit_approach,
+    is_sampler,
+)
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
 from condshap.checking import announce_departures, check_draws
@@ -39,7 +45,7 @@ from condshap.options import (
 )
 from condshap.precision import allocate_samples, measure_error_factors, squared_influences
 from condshap.predict import Predictor
-from condshap.predictions import fillers_of, given_base, predict_complete, predict_rows, without_gaps
+from condshap.row_outputs import check_base_value, fillers_of, predict_complete, predict_gaps, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
@@ -82,7 +88,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     base_value : float, or one per output, optional
         v of the empty coalition; by default the mean prediction over the training rows.
     output : str or int, optional
-        Explain one output only, by name or position.
+        Explain one output only, by name or position. An integer that is the name of one class and the position of another,
+        as 1 of classes 1, 2, 3, is refused: write "name:1" or "position:1". The command line has the same rule.
     seed : int
         One seed, one answer, whatever the blocks, jobs, bars and other rows: to the last bit for what condshap computes, to
         the model's own rounding where its predictions depend on the batch, as those of matrix products may.
@@ -186,21 +193,39 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         X : table, of the type and with the columns that the model was trained with
         categorical : columns that hold levels although their dtype is numeric
         """
-        start = time.perf_counter()
+        self._prepare(X, categorical)
+        return self._learn()
+
+    def _prepare(self, X: Table, categorical: Iterable[str | int], encoded: Rows | None = None) -> None:
+        """Do all of a fit that comes before training: whatever can be refused, is refused here.
+
+        `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
+        """
         self.__dict__.pop("error_factors_", None)  # made last: a fit that fails leaves nothing that looks fitted
-        self._check_options()
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            self._fit(X, categorical)
-        self.warnings_ = tuple(str(w.message) for w in caught)
-        self.seconds_ = time.perf_counter() - start
-        for w in caught:
-            warnings.warn(w.message, w.category, stacklevel=2)
+        self.warnings_, self.seconds_ = (), 0.0
+        self._record(lambda: self._get_ready(X, categorical, encoded))
+
+    def _learn(self) -> Explainer:
+        """Do the rest of a fit: train, and look at what was learned."""
+        self._record(self._train)
+        del self._rows, self._outputs
         return self
 
-    def _fit(self, X: Table, categorical: Iterable[str | int]) -> None:
+    def _record(self, work: Callable[[], None]) -> None:
+        """Do a part of a fit; its time and warnings are kept, and warnings go to the caller of `fit`."""
+        start = time.perf_counter()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            work()
+        self.warnings_ = (*self.warnings_, *(str(w.message) for w in caught))
+        self.seconds_ += time.perf_counter() - start
+        for w in caught:
+            warnings.warn(w.message, w.category, stacklevel=4)
+
+    def _get_ready(self, X: Table, categorical: Iterable[str | int], encoded: Rows | None) -> None:
+        self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
-        rows = self.schema_.encode(X)
+        self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
         if len(rows) < 2:
             raise SchemaError(
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
@@ -215,10 +240,12 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.players_ = Players.of(self.schema_.names, self.groups)
         self.plan_, self.pairs_ = self._make_plan()
         self.masks_ = self.players_.feature_masks(self.plan_.masks)
-        parts = make_parts(self.approach, self.plan_)
-        for part in parts:
+        self.parts_ = make_parts(self.approach, self.plan_)
+        learning = self._feature_plan()
+        for part in self.parts_:
             check_supported(part.approach, self.schema_)
             check_missing(part.approach, rows, self.schema_, what="training rows")
+            check_approach_options(part.approach, rows, self.schema_, plan=learning)
         self.example_rows_ = without_gaps(rows)  # for trials, and by which a saved explainer knows its model
         self.predictor_ = Predictor.of(
             self.model,
@@ -229,19 +256,27 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             device=find_accelerator(self.device),
         )
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
-        budget = parse_memory(self.memory_budget)
-        proof = TrainingProof(partial(predict_complete, self.predictor_, budget=budget), rows, self.example_rows_)
+        proof = TrainingProof(self._predict_complete, rows, self.example_rows_)
         self.function_ = read_function(
             self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_, proof
         )
         self.reading_ = kind_of_reading(self.function_)
         self.read_limit_ = None if self.function_ is None else proof.limit
-        self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
-        self.asked_samples_ = self._samples(parts, len(rows))  # where the function is not the model after all
-        self.parts_ = self._fit_parts(parts, rows)
+        self.n_samples_ = self._samples(without_model(self.parts_, self.function_), len(rows))
+        self.asked_samples_ = self._samples(self.parts_, len(rows))  # where the function is not the model after all
+        if self.base_value is None:
+            is_known = self.function_ is not None and proof.covers_all
+            self._outputs = proof.predictions if is_known else self._predict_complete(rows)
+        else:
+            self._outputs = check_base_value(self.base_value, len(self.predictor_.output_names))[None]
+
+    def _train(self) -> None:
+        rows = self._rows
+        self.parts_ = self._fit_parts(self.parts_, rows)
         self.training_rows_ = rows
         self.draw_check_ = self._check_draws(rows)
-        self.base_value_ = self._base_value(rows, proof)
+        outputs = self._outputs if self.base_value is not None else self._predict(rows, self._outputs)
+        self.base_value_ = np.asarray(outputs.mean(axis=0))
         factors = self._error_factors(rows)
         if self.target_error is not None:
             parts = without_model(self.parts_, self.function_)
@@ -258,7 +293,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Explain rows (R, M): their conditional Shapley values, with standard errors."""
         start = time.perf_counter()
         rows = self._encode(X)
-        predictions = self._predict(rows)
+        return self._explain(X, rows, self._predict(rows), start)
+
+    def _explain(self, X: Table, rows: Rows, predictions: Outputs, start: float) -> Explanation:
+        """Explain encoded rows (R, M) with known predictions (R, O)."""
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
@@ -314,7 +352,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         other = copy.copy(self)
         other.seed, other.progress = seed, False
         other.parts_ = other._fit_parts(make_parts(self.approach, self.plan_), rows)
-        other.base_value_ = other._base_value(rows)
+        if self.base_value is None:
+            other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
         other.error_factors_ = other._error_factors(rows)
         return other
 
@@ -377,6 +416,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _encode(self, X: Table) -> Rows:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
+        return self._check_rows(X)
+
+    def _check_rows(self, X: Table) -> Rows:
+        """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
         rows = self.schema_.encode(X)
         for part in self.parts_:
             check_missing(part.approach, rows, self.schema_, what="rows to explain")
@@ -388,14 +431,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress, find_accelerator(self.device)
         )
 
-    def _predict(self, rows: Rows) -> Outputs:
-        return predict_rows(self.predictor_, self.parts_, rows, parse_memory(self.memory_budget), seed=self.seed)
+    def _predict_complete(self, rows: Rows) -> Outputs:
+        """Predict those of rows (n, M) that have no gaps; NaN for the others."""
+        return predict_complete(self.predictor_, rows, parse_memory(self.memory_budget))
 
-    def _base_value(self, rows: Rows, proof: TrainingProof) -> Floats:
-        if self.base_value is not None:
-            return given_base(self.base_value, len(self.predictor_.output_names))
-        is_known = self.function_ is not None and proof.covers_all
-        return np.asarray((proof.predictions if is_known else self._predict(rows)).mean(axis=0))
+    def _predict(self, rows: Rows, known: Outputs | None = None) -> Outputs:
+        """Predict rows (n, M), but for those of which `known` (n, O) has predictions already."""
+        outputs = self._predict_complete(rows) if known is None else known
+        filler, memory = next(iter(fillers_of(self.parts_)), None), parse_memory(self.memory_budget)
+        return predict_gaps(self.predictor_, rows, outputs, memory, filler, self.seed)
 
     def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
         """Samples per coalition, shape (C,); 0 where an approach uses none."""
@@ -421,11 +465,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 samples[part.positions] = min(n_train, int(default))
         return samples
 
-    def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
+    def _feature_plan(self) -> CoalitionPlan:
+        """Coalitions to learn with, of features: approaches see these, not groups of them."""
         plan = self._learning_plan()
-        plan = replace(
-            plan, masks=self.players_.feature_masks(plan.masks)
-        )  # approaches see features, not groups of them
+        return replace(plan, masks=self.players_.feature_masks(plan.masks))
+
+    def _fit_parts(self, parts: Sequence[Part], rows: Rows) -> tuple[Part, ...]:
+        plan = self._feature_plan()
         for part in parts:
             for option in ("device", "progress"):  # what an approach leaves open, the explainer decides
                 if getattr(part.approach, option, None) == "auto":

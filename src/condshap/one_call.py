@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,10 +13,14 @@ import pandas as pd
 from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
+from condshap.exceptions import CondShapError, CondShapWarning
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
+from condshap.options import check_level
 from condshap.schema import FeatureSchema
-from condshap.types import Model, Table
+from condshap.types import Model, Outputs, Rows, Table
+
+COLUMNS = ["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"]
 
 
 def explain(
@@ -63,7 +70,51 @@ def explain(
         target_error=target_error,
         check_draws=check_draws,
     )
-    return explainer.fit(X_train, categorical=categorical).explain(X)
+    return finish(get_ready(explainer, X_train, X, categorical=categorical))
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An explainer before training, and rows for it to which it will not object.
+
+    Attributes
+    ----------
+    X, rows : (R, M) the table to explain as given and encoded
+    outputs : (R, O) predictions, NaN where a gap is yet to be filled by what is learned
+    seconds : that these took
+    """
+
+    explainer: Explainer
+    X: Table
+    rows: Rows
+    outputs: Outputs
+    seconds: float
+
+
+def get_ready(
+    explainer: Explainer,
+    X_train: Table,
+    X: Table,
+    *,
+    categorical: Iterable[str | int] = (),
+    encoded: Rows | None = None,
+) -> Ready:
+    """Refuse whatever can be refused, of training rows, rows to explain, options and model, before anything is trained.
+
+    `encoded` (N, M) are the training rows if another explainer has encoded them already.
+    """
+    explainer._prepare(X_train, categorical, encoded)
+    start = time.perf_counter()
+    rows = explainer._check_rows(X)
+    outputs = explainer._predict_complete(rows)
+    return Ready(explainer, X, rows, outputs, time.perf_counter() - start)
+
+
+def finish(ready: Ready) -> Explanation:
+    """Train and explain."""
+    explainer = ready.explainer._learn()
+    start = time.perf_counter() - ready.seconds
+    return explainer._explain(ready.X, ready.rows, explainer._predict(ready.rows, ready.outputs), start)
 
 
 def compare(
@@ -86,10 +137,56 @@ def compare(
     Returns
     -------
     One line per approach: approach, msev, msev_se, low, high, seconds, model_rows.
+
+    Notes
+    -----
+    Everything that can be refused is refused before the first approach is trained. One that fails later has a line of NaN,
+    and a warning says why; the others are kept.
     """
-    return compare_explanations(
-        (explain(model, X_train, X, approach=approach, **options) for approach in approaches), level=level
-    )
+    check_level(level)
+    categorical = options.pop("categorical", ())
+    explainers = [Explainer(model, approach=approach, **options) for approach in approaches]
+    found: list[Explanation | Exception] = []
+    for ready in get_all_ready(explainers, X_train, X, categorical=categorical):
+        try:
+            found.append(finish(ready))
+        except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
+            found.append(error)
+    finished = [one for one in found if isinstance(one, Explanation)]
+    lines = iter(compare_explanations(finished, level=level).to_dict("records"))
+    table: list[dict[Any, Any]] = []
+    for explainer, one in zip(explainers, found, strict=True):
+        if isinstance(one, Explanation):
+            table.append(next(lines))
+        elif not finished:
+            raise one
+        else:
+            table.append({"approach": describe_approach(explainer)})
+            warnings.warn(failure(explainer, one), CondShapWarning, stacklevel=2)
+    return pd.DataFrame(table, columns=COLUMNS)
+
+
+def get_all_ready(
+    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] = ()
+) -> list[Ready]:
+    """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
+    chosen = [categorical] if isinstance(categorical, (str, int)) else list(categorical)
+    ready: list[Ready] = []
+    for explainer in explainers:
+        encoded = ready[0].explainer._rows if ready else None
+        ready.append(get_ready(explainer, X_train, X, categorical=chosen, encoded=encoded))
+    return ready
+
+
+def describe_approach(explainer: Explainer) -> str:
+    """Names of an explainer's approaches, as its explanations have them."""
+    return " + ".join(part.approach.name for part in explainer.parts_)
+
+
+def failure(explainer: Explainer, error: Exception) -> str:
+    """What went wrong with an approach among others."""
+    what = str(error) if isinstance(error, CondShapError) else f"{type(error).__name__}: {error}"
+    return f"approach '{describe_approach(explainer)}' has no result, the others are kept: {what}"
 
 
 def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Iterable[str | int] = ()) -> None:
@@ -110,4 +207,4 @@ def compare_explanations(explanations: Iterable[Explanation], *, level: float = 
         low, high = msev.interval(level)
         seconds, model_rows = sum(about.seconds.values()), explanation.value_table.n_evaluations
         lines.append((about.approach, float(msev), msev.total_std_error(), low, high, seconds, model_rows))
-    return pd.DataFrame(lines, columns=["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"])
+    return pd.DataFrame(lines, columns=COLUMNS)

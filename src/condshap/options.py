@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import inf, nan
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from condshap.exceptions import OptionError
+
+if TYPE_CHECKING:
+    from condshap.types import Floats
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
@@ -48,6 +52,23 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def as_floats(given: Any) -> Floats:
+    """Numbers as an array; masked ones are NaN, which no option takes, instead of what the mask hides."""
+    import numpy as np  # the command line begins without it
+
+    if isinstance(given, np.ma.MaskedArray):
+        return given.astype(np.float64).filled(np.nan)
+    return np.asarray(given, dtype=np.float64)
+
+
+def check_level(level: Any) -> float:
+    """Level of a confidence interval, between 0 and 1."""
+    is_number = isinstance(level, Real) and not isinstance(level, bool)
+    if not is_number or not 0 < float(level) < 1:
+        raise OptionError(f"level must be a number between 0 and 1, got {level!r}. Write e.g. 0.95.")
+    return float(level)
+
+
 def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> None:
     """Number of coalitions, or "auto" and what belongs to it."""
     if isinstance(n_coalitions, str) and n_coalitions != "auto":
@@ -65,6 +86,40 @@ def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> 
             raise OptionError(
                 f"max_coalitions must come with n_coalitions='auto', got n_coalitions={n_coalitions!r}. Leave it out."
             )
+
+
+def find_named(option: str, wanted: Any, names: Sequence[str]) -> int | None:
+    """Position of what is wanted by name, or by an integer that is a position; None if there is no such thing.
+
+    An integer that is the name of one and the position of another is refused: nobody can know which was meant. Text is a
+    name, or says what it is: "name:1", "position:1".
+
+    >>> find_named("output", "low", ["high", "low"]), find_named("output", -1, ["high", "low"])
+    (1, 1)
+    >>> find_named("output", "position:1", ["1", "2", "3"]), find_named("output", "1", ["1", "2", "3"])
+    (1, 0)
+    """
+    if not isinstance(wanted, Integral) or isinstance(wanted, bool):
+        return _find_text(str(wanted), names)
+    whole, n = int(wanted), len(names)
+    by_position = whole % n if -n <= whole < n else None
+    by_name = next((i for i, name in enumerate(names) if name == str(whole) or name == f"{whole}.0"), None)
+    if by_name is not None and by_position is not None and by_name != by_position:
+        raise OptionError(
+            f"{option} must be clear, but {whole} is the name at position {by_name} and the position of "
+            f"{names[by_position]!r}. Write 'name:{names[by_name]}' or 'position:{whole}'."
+        )
+    return by_position if by_name is None else by_name
+
+
+def _find_text(wanted: str, names: Sequence[str]) -> int | None:
+    if wanted in names:
+        return list(names).index(wanted)
+    kind, _, rest = wanted.partition(":")
+    if kind == "name" and rest in names:
+        return list(names).index(rest)
+    is_position = kind == "position" and rest.removeprefix("-").isdecimal()
+    return int(rest) % len(names) if is_position and -len(names) <= int(rest) < len(names) else None
 
 
 def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:

@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
+from condshap.options import find_named
 from condshap.schema import FeatureSchema
-from condshap.tables import TableFormat
-from condshap.types import Model, Outputs, Rows
+from condshap.table_formats import TableFormat
+from condshap.types import LARGEST, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -44,6 +45,7 @@ class Predictor:
     order : positions of the schema's features in the model's column order, None if they agree
     output_names : names of the explained outputs, O of them
     picked : position of the one output that was asked for, None for all
+    n_outputs : outputs of the model at its trial, which it must have at every call; None before that
     trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
         pipeline that ends in one
     device_trees : the same on an accelerator, where samples are evaluated if there are any; their sums are float64
@@ -54,6 +56,7 @@ class Predictor:
     order: tuple[int, ...] | None
     output_names: tuple[str, ...]
     picked: int | None
+    n_outputs: int | None = None
     trees: PackedTrees | None = field(default=None, repr=False, compare=False)
     device_trees: DeviceTrees | None = field(default=None, repr=False, compare=False)
 
@@ -77,7 +80,8 @@ class Predictor:
         outputs = cls(model, table_format, order, (), None)._all_outputs(trial)
         names = _output_names(model, outputs.shape[1])
         picked = None if output is None else _pick_output(output, names)
-        predictor = cls(model, table_format, order, names if picked is None else (names[picked],), picked)
+        chosen = names if picked is None else (names[picked],)
+        predictor = cls(model, table_format, order, chosen, picked, outputs.shape[1])
         if not fast_trees:
             return predictor
         trees = _read_trees(predictor, X[:2])
@@ -125,6 +129,8 @@ class Predictor:
         """Outputs of a torch module for rows (n, M) that are a tensor: (n, O), unless the module returns anything else."""
         outputs: torch.Tensor = _call_torch(self.model, self._ordered(rows))
         outputs = outputs[:, None] if outputs.ndim == 1 else outputs
+        if outputs.ndim == 2:
+            _check_number(outputs.shape[1], self)
         return outputs if self.picked is None else outputs[:, self.picked : self.picked + 1]
 
     @property
@@ -152,12 +158,12 @@ class Predictor:
         return _call(self.model, table, partial(transform, steps))
 
     def _picked(self, outputs: Outputs, rows: Rows) -> Outputs:
+        _check_number(outputs.shape[1], self)
         if self.picked is not None:
             outputs = outputs[:, self.picked : self.picked + 1]
-        _check_finite(outputs, self, rows)
-        return np.ascontiguousarray(
-            outputs
-        )  # sums over samples are rounded by the layout, which libraries choose freely
+        outputs = np.ascontiguousarray(outputs)  # sums over samples are rounded by the layout, which libraries choose
+        _check_range(outputs, self, rows)
+        return outputs
 
 
 _EXACT_DTYPES = {"float64", "double", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
@@ -410,6 +416,8 @@ def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
     if hasattr(raw, "detach"):
         raw = raw.detach().cpu()
         raw = raw.float() if raw.is_floating_point() and raw.element_size() < 4 else raw  # NumPy has no bfloat16
+    if np.ma.isMaskedArray(raw):
+        raw = raw.astype(np.float64).filled(np.nan) if raw.dtype.kind in "fiub" else raw.filled()  # no number: refused
     try:
         values = np.asarray(raw)
         is_text = values.dtype == object and any(isinstance(value, str) for value in values.ravel())
@@ -421,10 +429,25 @@ def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _check_finite(outputs: Outputs, predictor: Predictor, rows: Rows) -> None:
+def _check_number(n_outputs: int, predictor: Predictor) -> None:
+    """Refuse another number of outputs than at the trial: nobody knows which of them are the explained ones."""
+    if predictor.n_outputs not in (None, n_outputs):
+        raise ModelError(
+            f"model {_describe(predictor.model)} must return the same number of outputs at every call, got {n_outputs} "
+            f"after {predictor.n_outputs} at its first. Make it return a column for every output, whatever the rows."
+        )
+
+
+def _check_range(outputs: Outputs, predictor: Predictor, rows: Rows) -> None:
+    flat = outputs.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(outputs.sum()) or np.isfinite(outputs).all():  # a finite sum proves it without a temporary
+        if np.dot(flat, flat) < LARGEST**2 or (np.abs(flat) <= LARGEST).all():  # the product needs no temporary
             return
+    if np.isfinite(flat).all():
+        raise ModelError(
+            f"model {_describe(predictor.model)} must return numbers of at most {LARGEST:g} in size, because errors need "
+            f"their fourth powers, got {np.abs(flat).max():.3g}. Explain its logarithm, or divide it by a large number."
+        )
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     first = rows[bad[0]] if predictor.order is None else rows[bad[0]][list(predictor.order)]
     if np.isnan(first).any():
@@ -446,12 +469,10 @@ def _output_names(model: Model, n_outputs: int) -> tuple[str, ...]:
 
 
 def _pick_output(output: str | int, names: tuple[str, ...]) -> int:
-    """Position of an output given by position (integers) or by name (anything else)."""
-    is_position = isinstance(output, (int, np.integer)) and not isinstance(output, bool)
-    if is_position and -len(names) <= int(output) < len(names):
-        return int(output) % len(names)
-    if not is_position and str(output) in names:
-        return names.index(str(output))
+    """Position of an output given by name, or by position (integers)."""
+    found = find_named("output", output, names)
+    if found is not None:
+        return found
     raise OptionError(f"output must be a name among {listing(names)} or a position below {len(names)}, got {output!r}.")
 
 

@@ -16,8 +16,9 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import CondShapWarning, SchemaError, listing
-from condshap.tables import Column, Levels, TableFormat, read_columns, to_pandas
-from condshap.types import Floats, Indices, Rows, Table
+from condshap.table_formats import TableFormat
+from condshap.tables import EXACT_INTEGERS, Column, Levels, read_columns, to_pandas
+from condshap.types import LARGEST, Floats, Indices, Rows, Table
 
 
 class Kind(Enum):
@@ -31,8 +32,8 @@ class Kind(Enum):
 class Feature:
     """One feature: its name, its kind, and what may come.
 
-    `levels` are the categories in their order (categorical only). `support` is the smallest and the largest training
-    value, and `is_integer` tells whether all training values are whole numbers (continuous only).
+    `levels` are the categories that training rows have, in their order (categorical only). `support` is the smallest and
+    the largest training value, and `is_integer` tells whether all training values are whole numbers (continuous only).
     """
 
     name: str
@@ -177,7 +178,8 @@ def _learn_feature(column: Column, declared: bool) -> Feature:
         raise _all_missing(column.name)
     if len(present) == 1 and len(codes) > 1 and (codes >= 0).all():
         _warn_constant(column.name, levels[present[0]])
-    return Feature(column.name, Kind.CATEGORICAL, levels=levels)
+    seen = tuple(levels[code] for code in present)  # a dtype may declare more, of which rows say nothing
+    return Feature(column.name, Kind.CATEGORICAL, levels=seen)
 
 
 def _as_levels(column: Column) -> tuple[Indices, Levels]:
@@ -185,8 +187,14 @@ def _as_levels(column: Column) -> tuple[Indices, Levels]:
     if column.codes is not None:
         return column.codes, column.levels
     assert column.numbers is not None
-    _check_finite(column.name, column.numbers)
+    _check_range(column.name, column.numbers)
     codes, found = pd.factorize(column.numbers, sort=True)
+    large = found[np.abs(found) >= EXACT_INTEGERS]
+    if large.size:
+        raise SchemaError(
+            f"column '{column.name}' must hold levels below 2**53 where they are numbers, because float64 cannot tell "
+            f"larger ones from their neighbours, got {listing(large.tolist())}. Make text of them where they are read."
+        )
     whole = np.array_equal(found, np.rint(found))  # codes stored as 1.0 because a column had gaps are still codes
     return codes.astype(np.intp), tuple((found.astype(np.int64) if whole else found).tolist())
 
@@ -196,7 +204,7 @@ def _all_missing(name: str) -> SchemaError:
 
 
 def _learn_continuous(name: str, numbers: Floats) -> Feature:
-    _check_finite(name, numbers)
+    _check_range(name, numbers)
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
         raise _all_missing(name)
@@ -216,12 +224,18 @@ def _warn_constant(name: str, value: object) -> None:
     )
 
 
-def _check_finite(name: str, numbers: Floats) -> None:
+def _check_range(name: str, numbers: Floats) -> None:
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise SchemaError(
             f"column '{name}' must be finite or missing, got infinite values in rows {listing(infinite.tolist())}. "
             "Replace them by NaN or by a large number."
+        )
+    large = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if len(large):
+        raise SchemaError(
+            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because errors need their fourth powers, "
+            f"got larger ones in rows {listing(large.tolist())}. Divide the column, or replace them by NaN."
         )
 
 
@@ -233,7 +247,7 @@ def _encode(column: Column, feature: Feature) -> Floats:
             f"column '{feature.name}' must hold numbers as in training, got levels such as "
             f"{listing(column.levels[:3])}. Convert it to numbers."
         )
-    _check_finite(feature.name, column.numbers)
+    _check_range(feature.name, column.numbers)
     return column.numbers
 
 
@@ -249,6 +263,7 @@ def _encode_levels(column: Column, feature: Feature) -> Floats:
         names = [levels[code] for code in dict.fromkeys(codes[unseen].tolist())]
         raise SchemaError(
             f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got the unseen {listing(names)} "
-            f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it."
+            f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it; one that the column's "
+            "type declares but no training row has is unseen, too."
         )
     return np.asarray(encoded)

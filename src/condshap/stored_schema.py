@@ -14,7 +14,8 @@ import pandas as pd
 
 from condshap.exceptions import StorageError
 from condshap.schema import Feature, FeatureSchema, Kind
-from condshap.tables import ColumnFormat, Levels, TableFormat
+from condshap.table_formats import ColumnFormat, TableFormat
+from condshap.tables import Levels
 
 _MISSING = {"None": None, "nan": np.nan, "<NA>": pd.NA, "NaT": pd.NaT}
 
@@ -79,6 +80,7 @@ def _column_to_json(column: ColumnFormat, backend: str) -> dict[str, Any]:
         "dtype": _dtype_to_json(column.dtype, backend, column.name),
         "missing": str(column.missing),
         "is_integer": column.is_integer,
+        "declared": _levels_to_json(column.declared, column.name),
     }
 
 
@@ -89,6 +91,7 @@ def _column_from_json(stored: dict[str, Any], backend: str) -> ColumnFormat:
         dtype=_dtype_from_json(stored["dtype"], backend),
         missing=_MISSING[stored["missing"]],
         is_integer=bool(stored["is_integer"]),
+        declared=_levels_from_json(stored["declared"]),
     )
 
 

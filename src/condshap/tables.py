@@ -1,25 +1,24 @@
-"""Native tables <-> plain columns: the only file that touches pandas, Polars or PyArrow.
+"""Native tables -> plain columns: with `table_formats`, the only file that touches pandas, Polars or PyArrow.
 
-Reading goes through narwhals into pandas once, at the gate. Writing is per back-end, because it happens for every block
-of sampled rows and must give the model exactly the dtypes and categories that it was trained with.
+Reading goes through narwhals into pandas once, at the gate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from condshap.exceptions import SchemaError, listing
-from condshap.types import Floats, Indices, Rows, Table
+from condshap.types import Floats, Indices, Table
 
 Levels: TypeAlias = tuple[Any, ...]
 
 _NUMERIC_OBJECTS = {"integer", "floating", "mixed-integer-float"}
-_EXACT_INTEGERS = 2.0**53  # beyond this float64 cannot tell neighbouring integers apart
+EXACT_INTEGERS = 2.0**53  # beyond this float64 cannot tell neighbouring integers apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,7 @@ def to_pandas(X: Table) -> pd.DataFrame:
     import narwhals as nw  # not needed for pandas and NumPy
 
     _check_names([str(name) for name in getattr(X, "column_names", [])])  # of PyArrow, which allows duplicates
+    X = _tame_arrow(X) if hasattr(X, "column_names") and hasattr(X, "combine_chunks") else X
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=False)
     except TypeError as error:
@@ -63,11 +63,81 @@ def to_pandas(X: Table) -> pd.DataFrame:
     free = [
         name for name, dtype in frame.schema.items() if dtype == nw.Categorical and frame.implementation.is_polars()
     ]
-    converted: pd.DataFrame = (frame.with_columns(nw.col(*free).cast(nw.String)) if free else frame).to_pandas()
-    return converted
+    return _convert(frame.with_columns(nw.col(*free).cast(nw.String)) if free else frame)
+
+
+def _convert(frame: Any) -> pd.DataFrame:
+    """A narwhals frame as a pandas frame; a column that pandas has no type for is named."""
+    import pyarrow as pa
+
+    try:
+        converted: pd.DataFrame = frame.to_pandas()
+        return converted
+    except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
+        for name in frame.columns if len(frame.columns) > 1 else ():
+            _convert(frame.select(name))
+        raise SchemaError(
+            f"column {listing(frame.columns)} must have a type that pandas can read, got "
+            f"{listing(map(str, frame.schema.values()))}: {error}. Cast it to numbers, text or a dictionary."
+        ) from None
+
+
+def _tame_arrow(X: Any) -> Any:
+    """PyArrow table whose text and dictionaries are of the usual kinds: no views, no repeated or missing values in these."""
+    import pyarrow as pa
+
+    encoded = [field.name for field in X.schema if pa.types.is_run_end_encoded(field.type)]
+    if encoded:
+        raise SchemaError(
+            f"columns must not be run-end encoded, got {listing(encoded)}. Decode them with pyarrow.compute.run_end_decode."
+        )
+    columns = [_tame_column(X.column(j)) for j in range(X.num_columns)]
+    same = all(new is X.column(j) for j, new in enumerate(columns))
+    return X if same else pa.table(columns, names=X.column_names)
+
+
+def _tame_column(column: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_string_view(column.type):
+        return column.cast(pa.string())
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = [value for chunk in column.chunks for value in chunk.dictionary.to_pylist()]
+    is_usual = None not in values and all(
+        len(set(c.dictionary.to_pylist())) == len(c.dictionary) for c in column.chunks
+    )
+    if is_usual and not pa.types.is_string_view(column.type.value_type):
+        return column
+    levels = [value for value in dict.fromkeys(values) if value is not None]
+    position = {level: i for i, level in enumerate(levels)}
+    codes = pa.array([None if value is None else position[value] for value in column.to_pylist()], type=pa.int32())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=column.type.ordered)])
+
+
+def plain_array(X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of NumPy's own class: masked entries are missing, and a matrix has no rules of its own any more.
+
+    >>> plain_array(np.ma.array([[1, 2]], mask=[[False, True]]))
+    array([[ 1., nan]])
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return np.asarray(X)
+    masked = np.ma.getmaskarray(X)
+    if not masked.any():
+        return np.asarray(X.data)
+    out = X.data.astype(X.dtype if X.dtype.kind == "f" else np.float64 if X.dtype.kind in "iu" else object)
+    out[masked] = None if out.dtype == object else np.nan
+    return out
 
 
 def _array_to_pandas(X: np.ndarray[Any, Any]) -> pd.DataFrame:
+    X = plain_array(X)
+    if X.dtype.names is not None:
+        raise SchemaError(
+            f"a NumPy table must hold plain numbers or labels, got records with fields {listing(X.dtype.names)}. Make a "
+            "table of it, e.g. with pandas.DataFrame(array)."
+        )
     if X.ndim != 2:
         raise SchemaError(f"a NumPy table must have 2 dimensions (rows, features), got shape {X.shape}. Reshape it.")
     frame = pd.DataFrame(X, columns=generated_names(X.shape[1]))
@@ -80,9 +150,28 @@ def generated_names(n: int) -> list[str]:
 
 
 def _check_names(names: Sequence[str]) -> None:
+    check_unicode(names, "column names")
     repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1] if len(set(names)) < len(names) else []
     if repeated:
         raise SchemaError(f"column names must be unique, got {listing(repeated)} more than once. Rename these columns.")
+
+
+def check_unicode(texts: Iterable[Any], what: str) -> None:
+    """Refuse text with half of a surrogate pair, which no file can hold."""
+    broken = [text for text in texts if isinstance(text, str) and not _is_unicode(text)]
+    if broken:
+        raise SchemaError(
+            f"{what} must be Unicode that can be written, got {listing(broken)} with lone surrogates. Decode the text anew, "
+            "e.g. with errors='replace'."
+        )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def read_columns(frame: pd.DataFrame) -> list[Column]:
@@ -94,7 +183,10 @@ def _read_column(name: str, series: pd.Series[Any]) -> Column:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         codes = series.cat.codes.to_numpy().astype(np.intp)
+        check_unicode(dtype.categories, f"levels of column '{name}'")
         return Column(name, None, codes, tuple(dtype.categories.tolist()), is_declared=True)
+    if isinstance(dtype, pd.ArrowDtype) and not _is_usual_arrow(dtype):
+        raise _unfit_dtype(name, dtype)
     if pd.api.types.is_bool_dtype(dtype):
         return _read_booleans(name, series)
     if pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype):
@@ -103,49 +195,88 @@ def _read_column(name: str, series: pd.Series[Any]) -> Column:
         return _read_text(name, series)
     if dtype.kind == "O" or pd.api.types.is_string_dtype(dtype):
         return _read_objects(name, series)
-    raise SchemaError(
+    raise _unfit_dtype(name, dtype)
+
+
+def _is_usual_arrow(dtype: pd.ArrowDtype) -> bool:
+    """Whether pandas can work with columns of an Arrow type: neither with views nor with dictionaries."""
+    from pyarrow import types
+
+    one = dtype.pyarrow_dtype
+    is_number = types.is_integer(one) or types.is_floating(one) or types.is_decimal(one)
+    return bool(is_number or types.is_boolean(one) or types.is_string(one) or types.is_large_string(one))
+
+
+def _unfit_dtype(name: str, dtype: Any) -> SchemaError:
+    return SchemaError(
         f"column '{name}' must hold numbers or levels, got dtype {dtype}. "
         "Convert it: dates to a number such as days since a date, anything else to 'category'."
     )
 
 
 def _read_numbers(name: str, series: pd.Series[Any]) -> Floats:
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind == "f" and series.dtype.itemsize > 8:
+        raise SchemaError(
+            f"column '{name}' must hold numbers of at most 64 bits, got dtype {series.dtype}, whose last digits would be "
+            "lost. Convert it with astype(float)."
+        )
     numbers: Floats = series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if series.dtype.kind in "iu" and (large := np.flatnonzero(np.abs(numbers) >= _EXACT_INTEGERS)).size:
+    if series.dtype.kind in "iu":
+        _check_exact(name, numbers)
+    return numbers
+
+
+def _check_exact(name: str, numbers: Floats) -> None:
+    """Refuse integers that float64 cannot tell from their neighbours."""
+    large = np.flatnonzero(np.abs(numbers) >= EXACT_INTEGERS)
+    if large.size:
         raise SchemaError(
             f"column '{name}' must hold integers below 2**53, which float64 keeps exactly, got larger ones in rows "
             f"{listing(large.tolist())}. Convert it with astype(float), or drop it if it is an identifier."
         )
-    return numbers
 
 
 def _read_booleans(name: str, series: pd.Series[Any]) -> Column:
-    numbers = series.astype("boolean").to_numpy(dtype=np.float64, na_value=-1.0)
+    numbers = series.where(series.notna(), None).astype("boolean").to_numpy(dtype=np.float64, na_value=-1.0)
     codes = numbers.astype(np.intp)
     return Column(name, None, codes, (False, True), is_declared=True)
 
 
 def _read_text(name: str, series: pd.Series[Any]) -> Column:
     codes, levels = pd.factorize(series, sort=True)
+    check_unicode(levels, f"levels of column '{name}'")
     numbers = np.full(len(series), np.nan) if len(levels) == 0 else None
     return Column(name, numbers, codes.astype(np.intp), tuple(str(level) for level in levels))
 
 
 def _read_objects(name: str, series: pd.Series[Any]) -> Column:
-    found = pd.api.types.infer_dtype(series, skipna=True)
+    found = pd.api.types.infer_dtype(series.dropna(), skipna=True)  # NaT is a gap like others, which infer_dtype denies
     if found in _NUMERIC_OBJECTS:
-        numbers = series.where(series.notna(), np.nan).astype(np.float64).to_numpy()
-        return Column(name, np.asarray(numbers, dtype=np.float64))
+        return Column(name, _read_numeric_objects(name, series))
     if found == "boolean":
         return _read_booleans(name, series)
     if found in {"string", "empty"}:
         return _read_text(name, series)
+    if isinstance(series.dtype, pd.SparseDtype):
+        raise _unfit_dtype(name, series.dtype)
     first = _first_of_each_type(series)
     what = "values of one type" if len(first) > 1 else "numbers, text or booleans"
     raise SchemaError(
         f"column '{name}' must hold {what}, got {', '.join(first[:5])}. "
         "Convert it with astype(str) to use it as levels, or to a number."
     )
+
+
+def _read_numeric_objects(name: str, series: pd.Series[Any]) -> Floats:
+    try:
+        numbers = np.asarray(series.where(series.notna(), np.nan).astype(np.float64), dtype=np.float64)
+    except OverflowError:  # an integer of Python's beyond all floats
+        numbers = np.array(
+            [float("inf") if isinstance(one, int) and abs(one) > EXACT_INTEGERS else 0.0 for one in series]
+        )
+    is_whole = np.array([isinstance(one, (int, np.integer)) for one in series])
+    _check_exact(name, np.where(is_whole, numbers, 0.0))
+    return numbers
 
 
 def _first_of_each_type(series: pd.Series[Any]) -> list[str]:
@@ -156,279 +287,10 @@ def _first_of_each_type(series: pd.Series[Any]) -> list[str]:
     return [f"{name} (row {row})" for name, row in first.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFormat:
-    """How one encoded column goes back.
-
-    Attributes
-    ----------
-    name : as the table spells it
-    levels : None for numbers
-    dtype : of the native table
-    missing : what stood for a missing value, where the dtype leaves a choice (objects, floats of Polars and PyArrow)
-    is_integer : Python objects were integers
-    """
-
-    name: Any
-    levels: Levels | None
-    dtype: Any
-    missing: Any = field(default=None, compare=False)
-    is_integer: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class TableFormat:
-    """How encoded rows become a native table again, of the type that the model was trained with.
-
-    `backend` is "pandas", "polars", "pyarrow" or "numpy"; for NumPy every column has the array's dtype. `header` is the
-    column index of a pandas frame.
-    """
-
-    backend: str
-    columns: tuple[ColumnFormat, ...]
-    header: Any = field(default=None, compare=False)
-
-    @classmethod
-    def of(cls, X: Table, levels: Sequence[Levels | None]) -> TableFormat:
-        """Remember type, names and dtypes of `X`; `levels` holds the levels of each column, None for numbers."""
-        if isinstance(X, np.ndarray):
-            return cls("numpy", _array_formats(X, levels))
-        if isinstance(X, pd.DataFrame):
-            columns = (_pandas_format(X.iloc[:, j], name, levels[j]) for j, name in enumerate(X.columns))
-            return cls("pandas", tuple(columns), X.columns)
-        import narwhals as nw
-
-        backend = str(nw.from_native(X, eager_only=True).implementation)
-        if backend not in {"polars", "pyarrow"}:
-            raise SchemaError(
-                f"a table must be pandas, Polars, PyArrow or NumPy, got {backend}. Convert it to one of these."
-            )
-        names = list(X.column_names if backend == "pyarrow" else X.columns)
-        return cls(backend, tuple(_arrow_like_format(X[name], name, levels[j]) for j, name in enumerate(names)))
-
-    @property
-    def names(self) -> list[Any]:
-        """Column names as the table spells them."""
-        return [column.name for column in self.columns]
-
-    def reordered(self, order: Sequence[int]) -> TableFormat:
-        """Same format with columns taken from the given positions."""
-        header = None if self.header is None else self.header.take(list(order))
-        return replace(self, columns=tuple(self.columns[j] for j in order), header=header)
-
-    def with_dtypes_of(self, other: TableFormat) -> TableFormat:
-        """Same table with the dtypes of another one of the same type, except for floating-point numbers."""
-        if self.backend != other.backend:
-            return self
-        pairs = zip(self.columns, other.columns, strict=True)
-        return replace(self, columns=tuple(a if _is_float(b) else replace(b, name=a.name) for a, b in pairs))
-
-    def as_array(self) -> TableFormat | None:
-        """The same columns as one float array; None if some labels are not numbers."""
-        if not all(column.levels is None or _are_numbers(column.levels) for column in self.columns):
-            return None
-        columns = (ColumnFormat(column.name, column.levels, np.dtype(np.float64)) for column in self.columns)
-        return TableFormat("numpy", tuple(columns))
-
-    def as_pandas(self, names: Sequence[Any]) -> TableFormat:
-        """The same columns as a pandas frame with other names; text becomes 'category', which every model reads."""
-        columns = (replace(_for_pandas(column), name=name) for column, name in zip(self.columns, names, strict=True))
-        return TableFormat("pandas", tuple(columns), pd.Index(list(names)))
-
-    def write(self, rows: Rows) -> Table:
-        """Encoded rows (n, M) -> native table with n rows. Plain float tables share the memory of `rows`."""
-        if self.backend == "pandas":
-            return _write_pandas(rows, self)
-        if self.backend == "polars":
-            return _write_polars(rows, self.columns)
-        return _write_pyarrow(rows, self.columns) if self.backend == "pyarrow" else _write_numpy(rows, self.columns)
-
-    def describe(self, row: Floats) -> str:
-        """One encoded row (M,) in words, at most five features, missing ones first."""
-        shown = sorted(range(len(row)), key=lambda j: not np.isnan(row[j]))[:5]
-        cells = (f"{self.columns[j].name}={_cell(row[j], self.columns[j].levels)}" for j in shown)
-        rest = f", ... {len(row) - 5} more" if len(row) > 5 else ""
-        return "{" + ", ".join(cells) + rest + "}"
-
-
-def _cell(value: float, levels: Levels | None) -> str:
-    if np.isnan(value):
-        return "missing"
-    return f"{value:.6g}" if levels is None else repr(levels[int(value)])
-
-
-def _is_float(column: ColumnFormat) -> bool:
-    return column.levels is None and any(word in str(column.dtype).lower() for word in ("float", "double"))
-
-
-def _are_numbers(levels: Levels) -> bool:
-    return all(isinstance(level, (bool, int, float, np.number, np.bool_)) for level in levels)
-
-
-def _array_formats(X: np.ndarray[Any, Any], levels: Sequence[Levels | None]) -> tuple[ColumnFormat, ...]:
-    names = generated_names(X.shape[1])
-    if X.dtype != object:
-        return tuple(ColumnFormat(name, lv, X.dtype) for name, lv in zip(names, levels, strict=True))
-    objects = pd.DataFrame(X, dtype=object)
-    return tuple(_pandas_format(objects.iloc[:, j], name, levels[j]) for j, name in enumerate(names))
-
-
-def _pandas_format(series: pd.Series[Any], name: Any, levels: Levels | None) -> ColumnFormat:
-    if series.dtype != object:
-        return ColumnFormat(name, levels, series.dtype)
-    gaps = series[series.isna()]
-    missing = gaps.iloc[0] if len(gaps) else None
-    is_integer = pd.api.types.infer_dtype(series, skipna=True) == "integer"
-    return ColumnFormat(name, levels, series.dtype, missing, is_integer)
-
-
-def _arrow_like_format(values: Any, name: str, levels: Levels | None) -> ColumnFormat:
-    """Format of a Polars or PyArrow column; both have null and NaN, and we give back what we saw."""
-    dtype = getattr(values, "dtype", None) or values.type
-    n_null = values.null_count() if callable(values.null_count) else values.null_count
-    uses_nan = levels is None and n_null == 0 and bool(np.isnan(np.asarray(values, dtype=np.float64)).any())
-    return ColumnFormat(name, levels, dtype, np.nan if uses_nan else None)
-
-
-def _for_pandas(column: ColumnFormat) -> ColumnFormat:
-    if column.levels is None:
-        own = isinstance(column.dtype, np.dtype) and column.dtype != object
-        return replace(column, dtype=column.dtype if own else np.dtype(np.float64))
-    if not _are_numbers(column.levels):
-        return replace(column, dtype=pd.CategoricalDtype(list(column.levels)))
-    return replace(column, dtype=np.array(column.levels).dtype)
-
-
-def _codes(values: Floats) -> tuple[Indices, np.ndarray[Any, np.dtype[np.bool_]]]:
-    """Codes as integers, -1 for missing ones, and where they are missing."""
-    missing = np.isnan(values)
-    return np.where(missing, -1.0, values).astype(np.intp), missing
-
-
-def _fits_integers(values: Floats, dtype: Any) -> bool:
-    """Tell whether all values, missing ones aside, are whole numbers within the range of an integer dtype."""
-    try:
-        limits = np.iinfo(np.dtype(str(getattr(dtype, "numpy_dtype", dtype)).lower()))
-    except (TypeError, ValueError):  # wider than NumPy's: any number will do
-        limits = np.iinfo(np.int64)
-    whole = np.array_equal(values, np.rint(values), equal_nan=True)
-    with np.errstate(invalid="ignore"):
-        return whole and not bool(((values < limits.min) | (values > limits.max)).any())
-
-
-def _numbers_as(values: Floats, column: ColumnFormat) -> np.ndarray[Any, Any]:
-    """Cast to a NumPy dtype, except what an integer column cannot hold (fractions, gaps): that stays float."""
-    dtype = column.dtype
-    if dtype.kind == "O":
-        whole = column.is_integer and _fits_integers(values, np.int64)
-        missing = np.isnan(values)
-        objects = (np.where(missing, 0.0, values).astype(np.int64) if whole else values).astype(object)
-        objects[missing] = column.missing
-        return objects
-    if dtype.kind in "iu" and (bool(np.isnan(values).any()) or not _fits_integers(values, dtype)):
-        return values
-    return values.astype(dtype, copy=False)
-
-
-def _labels_as(values: Floats, column: ColumnFormat) -> np.ndarray[Any, Any]:
-    """Labels in a NumPy dtype; with gaps, integers become float, booleans and fixed-width text objects."""
-    assert column.levels is not None
-    codes, missing = _codes(values)
-    dtype = column.dtype
-    if missing.any() and dtype.kind != "f":
-        dtype = np.dtype(np.float64 if dtype.kind in "iu" else object)
-    lookup = np.empty(len(column.levels) + 1, dtype=dtype)  # code -1 is the last one: missing
-    for i, level in enumerate(column.levels):
-        lookup[i] = level
-    if dtype.kind in "fO":
-        lookup[-1] = np.nan if dtype.kind == "f" else column.missing
-    return lookup[codes]
-
-
-def _write_pandas(rows: Rows, table: TableFormat) -> pd.DataFrame:
-    dtypes = {column.dtype for column in table.columns}
-    dtype = next(iter(dtypes))
-    plain = all(column.levels is None for column in table.columns)
-    if len(dtypes) == 1 and plain and isinstance(dtype, np.dtype) and dtype.kind == "f":
-        return pd.DataFrame(rows.astype(dtype, copy=False), columns=table.header, copy=False)
-    data = {j: _pandas_column(rows[:, j], column) for j, column in enumerate(table.columns)}
-    frame = pd.DataFrame(data, copy=False)
-    frame.columns = table.header
-    return frame
-
-
-def _pandas_column(values: Floats, column: ColumnFormat) -> Any:
-    dtype = column.dtype
-    if isinstance(dtype, np.dtype):
-        written = _numbers_as(values, column) if column.levels is None else _labels_as(values, column)
-        return pd.Series(written, dtype=written.dtype, copy=False)  # or pandas would turn objects into text again
-    if column.levels is None:
-        if dtype.kind not in "iu" or _fits_integers(values, dtype):
-            return pd.array(values, dtype=dtype)
-        wider: Any = "double[pyarrow]" if isinstance(dtype, pd.ArrowDtype) else "Float64"
-        return pd.array(values, dtype=wider)
-    codes, _ = _codes(values)
-    if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(codes, dtype=dtype)
-    return pd.array(list(column.levels), dtype=dtype).take(codes, allow_fill=True)
-
-
-def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
-    import polars as pl
-
-    def one(values: Floats, column: ColumnFormat) -> pl.Series:
-        if column.levels is None:
-            keep = column.dtype.is_float() or _fits_integers(values, column.dtype)
-            series = pl.Series(column.name, values, nan_to_null=column.missing is None)
-            return series.cast(column.dtype) if keep else series
-        codes, missing = _codes(values)
-        index = pl.Series(np.where(missing, 0, codes), dtype=pl.UInt32).set(pl.Series(missing), None)
-        return pl.Series(column.name, list(column.levels), dtype=column.dtype).gather(index)
-
-    return pl.DataFrame([one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)])
-
-
-def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
-    import pyarrow as pa
-
-    def one(values: Floats, column: ColumnFormat) -> pa.Array:
-        if column.levels is None:
-            keep = pa.types.is_floating(column.dtype) or _fits_integers(values, column.dtype)
-            array = pa.array(values, type=pa.float64(), from_pandas=column.missing is None)
-            return array.cast(column.dtype) if keep else array
-        codes, missing = _codes(values)
-        if pa.types.is_dictionary(column.dtype):
-            levels = pa.array(column.levels, type=column.dtype.value_type)
-            index = pa.array(codes, mask=missing).cast(column.dtype.index_type)
-            return pa.DictionaryArray.from_arrays(index, levels, ordered=column.dtype.ordered)
-        return pa.array(column.levels, type=column.dtype).take(pa.array(codes, mask=missing))
-
-    arrays = [one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)]
-    return pa.table(arrays, names=[column.name for column in columns])
-
-
-def _write_numpy(rows: Rows, columns: tuple[ColumnFormat, ...]) -> np.ndarray[Any, Any]:
-    dtype = columns[0].dtype
-    if dtype.kind in "fiu" and all(column.levels is None for column in columns):
-        return _numbers_as(rows, columns[0])
-    written = [
-        _numbers_as(rows[:, j], column) if column.levels is None else _labels_as(rows[:, j], column)
-        for j, column in enumerate(columns)
-    ]
-    return np.column_stack(written) if dtype.kind != "O" else _stack_objects(written)
-
-
-def _stack_objects(columns: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    out = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        out[:, j] = column
-    return out
-
-
 def take_rows(X: Table, rows: Indices) -> Table:
     """Rows of a native table at the given positions."""
     if isinstance(X, np.ndarray):
-        return X[rows]
+        return plain_array(X)[rows]
     if isinstance(X, pd.DataFrame):
         return X.iloc[rows]
     import narwhals as nw
@@ -438,4 +300,6 @@ def take_rows(X: Table, rows: Indices) -> Table:
 
 def snapshot(X: Table) -> Table:
     """A native table that later changes of the original do not reach; Polars and PyArrow tables never change."""
-    return X.copy() if isinstance(X, (np.ndarray, pd.DataFrame)) else X
+    if isinstance(X, np.ndarray):
+        return plain_array(X).copy()
+    return X.copy() if isinstance(X, pd.DataFrame) else X

@@ -7,6 +7,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+LARGEST = 1e70
+"""Size of the largest numbers that are taken: errors of MSEv need their fourth powers, and sums of these."""
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Any float64 array."""
 

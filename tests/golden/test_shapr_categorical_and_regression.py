@@ -56,8 +56,8 @@ def explain(case, approach):
 @pytest.mark.parametrize(
     ("case", "approach"),
     [
-        ("7", "categorical"),
-        ("7", Categorical(epsilon=0.001)),
+        ("7", Categorical(share_unseen=True)),
+        ("7", Categorical(epsilon=0.001, share_unseen=True)),
         ("8", "regression_separate"),
         ("8", RegressionSeparate(LinearRegression())),
     ],
@@ -78,6 +78,6 @@ def test_no_explained_cell_of_the_reference_was_seen_in_training():
 
 
 def test_unseen_cells_of_other_rows_make_the_last_digits_of_the_reference():
-    explanation = explain("7", Categorical(share_unseen=False))
+    explanation = explain("7", "categorical")
     error = np.abs(explanation.values - GOLDEN["7"]["phi"]).max()
     assert 1e-5 < error < 1e-4

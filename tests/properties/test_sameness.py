@@ -66,7 +66,7 @@ APPROACHES = {
     **{name: lambda name=name: small(name) for name in (
         "gaussian", "copula", "ctree", "empirical", "independence", "regression_separate", "regression_surrogate", "vaeac"
     )},
-    "categorical": lambda: find_approach("categorical")(share_unseen=False),
+    "categorical": lambda: find_approach("categorical")(),
     "empirical_aicc": lambda: find_approach("empirical")(bandwidth="aicc_by_size"),
     "copula_kde": lambda: find_approach("copula")(margins="kde"),
 }  # fmt: skip

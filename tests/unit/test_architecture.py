@@ -16,12 +16,12 @@ MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in s
 
 FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"}
 STAGES = {
-    "schema": 1, "tables": 1, "stored_tables": 1, "stored_schema": 1,
+    "schema": 1, "tables": 1, "table_formats": 1, "stored_tables": 1, "stored_schema": 1,
     "coalitions": 2,
     "approaches": 3, "combination": 3, "regression": 3, "stored_values": 3, "state_file": 3,
     "predict": 4, "linear_models": 4,
     "values": 5, "precision": 5, "accelerator": 5, "additive": 5, "adaptive": 5, "draw_check": 5, "checking": 5,
-    "additive_proof": 5, "tree_steps": 5, "predictions": 5,
+    "additive_proof": 5, "tree_steps": 5, "row_outputs": 5, "members": 5,
     "solvers": 6,
     "explanation": 7, "notebook": 7, "storage": 7, "evaluation": 7, "convergence": 7,
     "plots": 8,

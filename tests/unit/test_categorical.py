@@ -73,8 +73,10 @@ def test_values_equal_brute_force_for_any_table(seed, n_train, n_rows):
     codes = np.random.default_rng(seed).integers(0, n_levels, size=(n_train + n_rows, 5)).astype(float)
     schema = FeatureSchema.learn(pd.DataFrame({c: list("uvwxy") for c in "abcde"}))
     train, rows, masks = codes[:n_train], codes[n_train:], all_coalitions(5).masks
-    values = fit(Categorical(), train, schema).estimate(rows, masks)
-    np.testing.assert_allclose(values, brute_force(train, rows, masks, epsilon=0.001, shared=True), rtol=1e-11)
+    for shared in (False, True):
+        values = fit(Categorical(share_unseen=shared), train, schema).estimate(rows, masks)
+        expected = brute_force(train, rows, masks, epsilon=0.001, shared=shared)
+        np.testing.assert_allclose(values, expected, rtol=1e-11)
 
 
 def test_many_levels_and_columns_outgrow_no_key():
@@ -100,11 +102,11 @@ def test_more_rows_than_fit_a_block_get_the_same_values():
     np.testing.assert_allclose(together, apart, rtol=1e-12)
 
 
-def test_a_row_alone_gets_its_values_whatever_the_others_if_unseen_cells_are_not_shared():
+def test_a_row_alone_gets_its_values_whatever_the_others():
     frame = table(60, seed=1)
     schema = FeatureSchema.learn(frame)
     encoded, masks = schema.encode(frame), all_coalitions(3).masks
-    fitted = fit(Categorical(share_unseen=False), encoded[:10], schema)
+    fitted = fit(Categorical(), encoded[:10], schema)
     together = fitted.estimate(encoded[10:], masks)
     for i, row in enumerate(encoded[10:]):
         np.testing.assert_array_equal(fitted.estimate(row[None], masks)[:, 0], together[:, i])

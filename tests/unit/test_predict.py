@@ -215,10 +215,19 @@ def test_one_output_is_picked_by_name_or_position(output, column):
     np.testing.assert_array_equal(predictor(rows), model.predict_proba(NUMBERS)[:, [column]])
 
 
-def test_integer_classes_are_picked_by_position_as_numbers_and_by_name_as_text():
-    model = LogisticRegression(max_iter=2000).fit(NUMBERS, np.where(CLASSES == "low", 1, 0) + 1)
-    assert predictor_of(model, NUMBERS, 1)[0].output_names == ("2",)
-    assert predictor_of(model, NUMBERS, "1")[0].output_names == ("1",)
+@pytest.mark.parametrize("kind", [int, float])
+def test_integer_classes_are_picked_by_name_as_text_and_refused_as_numbers_that_could_be_positions(kind):
+    model = LogisticRegression(max_iter=2000).fit(NUMBERS, np.unique(CLASSES, return_inverse=True)[1].astype(kind) + 1)
+    one, two, three = (str(kind(i)) for i in (1, 2, 3))
+    message = (
+        rf"output must be clear, but 1 is the name at position 0 and the position of '{two}'. Write 'name:{one}' or"
+    )
+    with pytest.raises(OptionError, match=message):
+        predictor_of(model, NUMBERS, 1)
+    for output, name in [(one, one), (f"name:{one}", one), ("position:1", two), (3, three), (0, one), (-1, three)]:
+        assert predictor_of(model, NUMBERS, output)[0].output_names == (name,)
+    from_zero = LogisticRegression(max_iter=2000).fit(NUMBERS, np.where(CLASSES == "low", 1, 0))
+    assert predictor_of(from_zero, NUMBERS, 1)[0].output_names == ("1",)
     boolean = LogisticRegression(max_iter=2000).fit(NUMBERS, CLASSES == "low")
     assert predictor_of(boolean, NUMBERS, True)[0].output_names == ("True",)
 
@@ -394,9 +403,18 @@ def test_nan_prediction_of_a_row_with_gaps_hints_at_the_missing_values():
         predictions_of(lambda X: X["x"], frame)
 
 
-def test_infinite_prediction_is_refused_and_a_huge_finite_one_is_not():
-    huge = predictions_of(lambda X: np.full(len(X), 1.5e308), NUMBERS)
-    assert (huge == 1.5e308).all()
+@pytest.mark.parametrize("huge", [1e69, -1e70])
+def test_prediction_may_be_huge(huge):
+    assert (predictions_of(lambda X: np.full(len(X), huge), NUMBERS) == huge).all()
+
+
+@pytest.mark.parametrize("huge", [1e71, -1e154, 1.5e308])
+def test_prediction_whose_fourth_power_overflows_is_refused(huge):
+    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in size, .* got 1"):
+        predictions_of(lambda X: np.where(np.arange(len(X)) == 1, huge, 0.0), NUMBERS)
+
+
+def test_infinite_prediction_is_refused():
     with pytest.raises(ModelError, match="finite numbers, got NaN or infinity for 120 of 120 rows"):
         predictions_of(lambda X: np.full(len(X), np.inf), NUMBERS)
 

@@ -34,14 +34,14 @@ def test_kinds_levels_and_support_come_from_the_dtypes(mixed):
     x, n, c, s, b = schema.features
     assert (x.support, x.is_integer, x.levels) == ((-1.0, 2.5), False, None)
     assert (n.support, n.is_integer) == ((1.0, 3.0), True)
-    assert c.levels == ("w", "v", "u")  # the order of the dtype, unused ones too
+    assert c.levels == ("v", "u")  # the order of the dtype, without what no row has
     assert s.levels == ("p", "q")  # sorted
     assert b.levels == (False, True)
 
 
 def test_levels_become_codes_in_their_order_and_gaps_nan(mixed):
     rows = FeatureSchema.learn(mixed).encode(mixed)
-    expected = [[0.5, 3, 1, 1, 1], [np.nan, 1, 2, 0, 0], [2.5, 2, np.nan, 0, 0], [-1.0, 2, 2, 1, 1]]
+    expected = [[0.5, 3, 0, 1, 1], [np.nan, 1, 1, 0, 0], [2.5, 2, np.nan, 0, 0], [-1.0, 2, 1, 1, 1]]
     np.testing.assert_array_equal(rows, expected)
     assert rows.dtype == np.float64
     assert rows.flags.c_contiguous

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from condshap.predict import Predictor
 from condshap.trees.cuda import DeviceTrees, predict_device
+from condshap.types import LARGEST
 
 
 class DeviceModel(Protocol):
@@ -54,7 +55,7 @@ class TreesThere:
         outputs = predict_device(self.trees, ordered)
         if self.predictor.picked is not None:
             outputs = outputs[:, self.predictor.picked : self.predictor.picked + 1]
-        return rows, outputs, _are_fit(ordered, self.trees) & outputs.isfinite().all()
+        return rows, outputs, _are_fit(ordered, self.trees) & (outputs.abs() <= LARGEST).all()
 
     def finish(self, begun: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """Outputs; rows that the model refuses go to the model itself, which says so in its own words."""
@@ -87,7 +88,7 @@ class ModuleThere:
     def finish(self, begun: tuple[Tensor, Tensor]) -> Tensor:
         """Outputs, if they are finite; otherwise the predictor says what is wrong."""
         rows, outputs = begun
-        if outputs.ndim == 2 and len(outputs) == len(rows) and bool(outputs.isfinite().all()):
+        if outputs.ndim == 2 and len(outputs) == len(rows) and bool((outputs.abs() <= LARGEST).all()):
             return outputs.to(rows.device, torch.float64)
         return torch.as_tensor(self.predictor(rows.cpu().numpy()), device=rows.device)
 

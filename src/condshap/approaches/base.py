@@ -2,8 +2,9 @@
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
 this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well: `Storable`, so that a fitted explainer can be saved, and `Expecting`, for additive models. The draw check after a fit
-heeds ``ignores_dependence`` (no warning), ``compares_all_rows`` (fewer rows) and ``asks_model_to_sample`` (no check).
+well: `Storable`, so that a fitted explainer can be saved, `Expecting`, for additive models, and ``check_options``, so that
+what `fit` would refuse is refused before any other approach is trained. The draw check after a fit heeds
+``ignores_dependence`` (no warning), ``compares_all_rows`` (fewer rows) and ``asks_model_to_sample`` (no check).
 """
 
 from __future__ import annotations
@@ -204,6 +205,12 @@ class Storable(Protocol):
 def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     """Tell an approach that samples from one that estimates E[f(X) | x_known] directly."""
     return hasattr(approach, "sample")
+
+
+def check_approach_options(approach: Any, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+    """Let an approach that has ``check_options(X, schema, *, plan)`` refuse its options before anything is trained."""
+    if hasattr(approach, "check_options"):
+        approach.check_options(X, schema, plan=plan)
 
 
 def fit_approach(

@@ -43,8 +43,8 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         Combinations that are left out have probability zero. An explained one of these counts `epsilon` as well, that is
         a probability of `epsilon` over the number of training rows.
     share_unseen : bool
-        True: unseen cells of all the rows that are explained together enter the table, each once, as in R's shapr. False:
-        each row adds its own cell only, so that its values do not depend on the other rows.
+        False: each row adds its own unseen cell only, so that its values do not depend on the other rows. True: unseen cells
+        of all the rows that are explained together enter the table, each once, as in R's shapr.
 
     Notes
     -----
@@ -57,10 +57,16 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
 
-    def __init__(self, epsilon: float = 0.001, joint_table: Table | None = None, share_unseen: bool = True) -> None:
+    def __init__(self, epsilon: float = 0.001, joint_table: Table | None = None, share_unseen: bool = False) -> None:
         self.epsilon = epsilon
         self.joint_table = joint_table
         self.share_unseen = share_unseen
+
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse an `epsilon` that is no count, and a `joint_table` that does not fit rows (N, M)."""
+        _check_epsilon(self.epsilon)
+        if self.joint_table is not None:
+            _read_joint_table(self.joint_table, X, schema)
 
     def fit(
         self,
@@ -94,8 +100,9 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         else:
             sums = self.table_.sums(rows, masks)
             if len(unseen):
+                cells, cell = np.unique(rows[unseen], axis=0, return_inverse=True)  # equal rows are predicted once
                 sums[:, unseen, 0] += self.epsilon
-                sums[:, unseen, 1:] += self.epsilon * _predict(self.predict_, rows[unseen])
+                sums[:, unseen, 1:] += self.epsilon * _predict(self.predict_, cells)[cell.reshape(-1)]
         return np.asarray(sums[..., 1:] / sums[..., :1])
 
     def to_state(self) -> State:

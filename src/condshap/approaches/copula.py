@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
-from condshap.approaches.gaussian import fit_normal, restore_normal, store_normal
+from condshap.approaches.gaussian import COVARIANCES, fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
 from condshap.numerics.gaussian import NormalModel, draw_conditional
@@ -54,9 +54,14 @@ class Copula(BaseEstimator):  # type: ignore[misc]
         self.margins = margins
         self.covariance = covariance
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse unknown margins and covariances."""
+        check_choice("margins", self.margins, tuple(_MARGINS))
+        check_choice("covariance", self.covariance, COVARIANCES)
+
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Copula:
         """Learn every column's margin and the correlation of the normal scores from training rows (N, M)."""
-        check_choice("margins", self.margins, tuple(_MARGINS))
+        self.check_options(X, schema, plan=plan)
         self.margins_ = [_MARGINS[self.margins].learn(column) for column in X.T]
         correlation = fit_normal(self._scores(X), self.name, covariance=self.covariance).correlation
         varies = (X.min(axis=0) < X.max(axis=0)).astype(np.float64)

@@ -53,6 +53,11 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
         self.minsplit = minsplit
         self.minbucket = minbucket
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse controls outside their range, or not one per number of known features."""
+        for size in range(1, len(schema)):
+            self._controls(size, len(schema))
+
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Ctree:
         """Sort the training rows (N, M) once for all trees."""
         return self._prepare(X, [len(feature.levels or ()) for feature in schema.features])

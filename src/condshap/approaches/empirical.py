@@ -68,6 +68,16 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         """Bandwidths are found for every row that is explained: too dear for the draw check."""
         return self.needs_model
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse a bandwidth, a share or a covariance that is none of rows (N, M)."""
+        check_choice("bandwidth", self.bandwidth, _BANDWIDTHS)
+        if not self.sigma > 0:
+            raise OptionError(f"sigma must be positive, got {self.sigma}.")
+        if not 0 < self.eta <= 1:
+            raise OptionError(f"eta must be above 0 and at most 1, got {self.eta}.")
+        if self.covariance is not None:
+            given_normal(X, self.covariance)
+
     def fit(
         self,
         X: Rows,
@@ -78,11 +88,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         predict: Callable[[Rows], Outputs] | None = None,
     ) -> Empirical:
         """Keep the training rows (N, M) and their covariance."""
-        check_choice("bandwidth", self.bandwidth, _BANDWIDTHS)
-        if not self.sigma > 0:
-            raise OptionError(f"sigma must be positive, got {self.sigma}.")
-        if not 0 < self.eta <= 1:
-            raise OptionError(f"eta must be above 0 and at most 1, got {self.eta}.")
+        self.check_options(X, schema, plan=plan)
         known = fit_normal(X, self.name) if self.covariance is None else given_normal(X, self.covariance)
         self.model_ = known
         self.rows_ = X

@@ -24,13 +24,15 @@ from condshap.numerics.gaussian import (
     expect_conditional,
     floor_eigenvalues,
 )
-from condshap.options import check_choice
+from condshap.options import as_floats, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
+
+COVARIANCES = ("sample", "ledoit_wolf")
 
 
 class Gaussian(BaseEstimator):  # type: ignore[misc]
@@ -59,6 +61,15 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean
         self.covariance = covariance
+
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse a covariance or mean that is none of rows (N, M)."""
+        if isinstance(self.covariance, str):
+            check_choice("covariance", self.covariance, COVARIANCES)
+        else:
+            given_normal(X, self.covariance)
+        if self.mean is not None:
+            _given_mean(self.mean, X.shape[1])
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Gaussian:
         """Estimate mean, scale and correlation from training rows (N, M), or take them as given."""
@@ -123,7 +134,7 @@ def restore_normal(arrays: Mapping[str, npt.NDArray[Any]]) -> NormalModel:
 
 def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalModel:
     """Normal distribution of rows (N, M), shrunk where that is asked for or where its correlation matrix is singular."""
-    check_choice("covariance", covariance, ("sample", "ledoit_wolf"))
+    check_choice("covariance", covariance, COVARIANCES)
     mean, scale, correlation = correlation_of(X)
     if covariance == "ledoit_wolf":
         correlation, _ = _ledoit_wolf(X, mean, scale, correlation)
@@ -138,7 +149,7 @@ def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalM
 
 def given_normal(X: Rows, covariance: Floats) -> NormalModel:
     """Normal distribution with the mean of rows (N, M) and a given covariance (M, M)."""
-    given = np.asarray(covariance, dtype=np.float64)
+    given = as_floats(covariance)
     n_features = X.shape[1]
     if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not np.allclose(given, given.T):
         raise OptionError(
@@ -157,7 +168,7 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
 
 
 def _given_mean(mean: Floats, n_features: int) -> Floats:
-    given = np.asarray(mean, dtype=np.float64)
+    given = as_floats(mean)
     if given.shape != (n_features,) or not np.isfinite(given).all():
         raise OptionError(f"mean must be {n_features} finite numbers, one per feature, got {mean!r}.")
     return given

@@ -50,6 +50,10 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     def __init__(self, regressor: Any = None) -> None:
         self.regressor = regressor
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse what is no regressor."""
+        check_regressors(self.regressor, None)
+
     def fit(
         self, X: Rows, predictions: Outputs, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int
     ) -> RegressionSeparate:

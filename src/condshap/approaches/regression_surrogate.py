@@ -68,6 +68,12 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
         self.regressor = regressor
         self.n_coalitions_per_row = n_coalitions_per_row
 
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse what is no regressor, and more copies per row than coalitions."""
+        check_regressors(self.regressor, None)
+        if self.n_coalitions_per_row is not None:
+            self._wanted_copies(int(plan.masks.any(axis=1).sum()))
+
     def fit(
         self, X: Rows, predictions: Outputs, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int
     ) -> RegressionSurrogate:
@@ -129,6 +135,9 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
         if self.n_coalitions_per_row is None:
             width = max(self._width(code_limit(candidate)) for candidate in candidates)
             return int(np.clip(min(_MAX_ROWS, _MAX_NUMBERS // width) // n_rows, 1, n_masks))
+        return self._wanted_copies(n_masks)
+
+    def _wanted_copies(self, n_masks: int) -> int:
         wanted = check_integer("n_coalitions_per_row", self.n_coalitions_per_row, least=1)
         if wanted > n_masks:
             raise OptionError(

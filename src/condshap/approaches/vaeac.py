@@ -11,7 +11,7 @@ import numpy as np
 from condshap.approaches.base import ALL_KINDS, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
-from condshap.options import check_choice
+from condshap.options import check_choice, check_device
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restore_values, restored_options, store_values, stored_options
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
@@ -133,6 +133,20 @@ class VAEAC(VAEACOptions):
     def default_samples(self) -> int | None:
         """As in the paper where draws are plain; by coalition size where they are quasi-Monte Carlo."""
         return _PAPER_SAMPLES if self.draws == "plain" else None
+
+    def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
+        """Refuse options outside their range, and a support that does not hold rows (N, M)."""
+        from condshap.vaeac.masks import make_scheme
+        from condshap.vaeac.questions import as_support
+
+        config = self.config
+        check_device(self.device)
+        check_choice("fill_missing", self.fill_missing, ("auto", True, False))
+        check_choice("progress", self.progress, ("auto", True, False))
+        is_level = np.array([feature.levels is not None for feature in schema.features])
+        as_support(self.support or {}, schema.names, is_level, X)
+        if config.masking == "by_size":
+            make_scheme("by_size", len(schema), size_probabilities=config.size_probabilities)
 
     def fit(
         self,

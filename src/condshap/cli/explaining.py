@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from condshap.approaches import find_approach
-from condshap.cli.files import PARQUET, load_model, make_room, read_table, select_features, suffix_of
+from condshap.cli.csv_file import text_columns
+from condshap.cli.files import PARQUET, load_model, make_room, read_features, suffix_of
 from condshap.cli.options import (
     DEFAULT_APPROACH,
     ApproachName,
@@ -35,7 +36,10 @@ from condshap.exceptions import listing
 from condshap.options import check_folder
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from condshap.approaches.base import Approach
+    from condshap.one_call import Ready
 
 PAPER_APPROACHES = ("independence", "ctree", "vaeac")
 
@@ -51,13 +55,16 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from training rows once, and save the explainer."""
+    from condshap.stored_schema import schema_to_json
+
     with clear_messages():
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
         make_room(out)
         loaded = load_model(model, trust=trust_model)
         explainer = settings.explainer(loaded, approach)
-        explainer.fit(select_features(read_table(train), loaded, train), categorical=settings.categorical or ())
-        explainer.save(out)
+        explainer._prepare(read_features(train, loaded), settings.categorical or ())
+        schema_to_json(explainer.schema_)  # what cannot be saved should not be trained
+        explainer._learn().save(out)
         if as_json:
             print_json({"approach": approach, "seconds": explainer.seconds_, "written": [out]})
             return
@@ -81,17 +88,25 @@ def explain(
 ) -> None:
     """Explain rows of a table with a saved model, and training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
+    from condshap.one_call import finish, get_ready
+    from condshap.stored_tables import store_table
+
     with clear_messages():
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
         make_room(out)
         loaded = load_model(model, trust=trust_model)
         if explainer is not None:
             fitted = settings.load_explainer(explainer, loaded)
+            X = read_features(rows, loaded, text_columns(fitted.schema_))
+            store_table(X)  # what cannot be saved should not be explained
+            explanation = fitted.explain(X)
         else:
             assert train is not None
-            fitted = settings.explainer(loaded, approach)
-            fitted.fit(select_features(read_table(train), loaded, train), categorical=settings.categorical or ())
-        explanation = fitted.explain(select_features(read_table(rows), loaded, rows))
+            X_train = read_features(train, loaded)
+            X = read_features(rows, loaded, text_columns(X_train))
+            store_table(X)
+            fresh = settings.explainer(loaded, approach)
+            explanation = finish(get_ready(fresh, X_train, X, categorical=settings.categorical or ()))
         explanation.save(out)
         about = explanation.provenance
         seconds = sum(about.seconds.values()) if explainer is None else about.seconds["explain"]
@@ -115,30 +130,56 @@ def compare(
 ) -> None:
     """Explain the same rows with several approaches, and compare them by MSEv: how well v(S) predicts the model."""
     settings.check()
-    from condshap.one_call import check_approaches, compare_explanations
+    from condshap.one_call import get_all_ready
+    from condshap.stored_tables import store_table
 
     with clear_messages():
         names = tuple(dict.fromkeys(approach or PAPER_APPROACHES))
         _check_samples([find_approach(name)() for name in names], settings)
         loaded = load_model(model, trust=trust_model)
-        X_train, X = (select_features(read_table(path), loaded, path) for path in (train, rows))
-        check_approaches(names, X_train, categorical=settings.categorical or ())
+        X_train = read_features(train, loaded)
+        X = read_features(rows, loaded, text_columns(X_train))
+        store_table(X)
+        explainers = [settings.explainer(loaded, name) for name in names]
+        ready = get_all_ready(explainers, X_train, X, categorical=settings.categorical or ())
         check_folder(out)
-        explanations, written = [], []
-        for i, name in enumerate(names, start=1):
-            say(f"Approach {i} of {len(names)}: {name} ...")
-            explainer = settings.explainer(loaded, name).fit(X_train, categorical=settings.categorical or ())
-            explanations.append(explainer.explain(X))
-            written.append(out / f"{name}.parquet")
-            explanations[-1].save(written[-1])
-        table = compare_explanations(explanations, level=level)
-        written.append(out / "comparison.csv")
-        table.to_csv(written[-1], index=False)
+        table, written, failed = _explain_each(dict(zip(names, ready, strict=True)), out, level)
         if as_json:
-            print_json({"level": level, "approaches": table.to_dict("records"), "written": written})
-            return
-        print_comparison(table, level)
-        print_written(written, as_json=False)
+            lines = table.to_dict("records")
+            print_json({"level": level, "approaches": lines, "failed": failed, "written": written})
+        else:
+            print_comparison(table, level)
+            print_written(written, as_json=False)
+        if failed:
+            raise typer.Exit(1)
+
+
+def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.DataFrame, list[Path], dict[str, str]]:
+    """Train and explain by one approach after the other; what is finished is written, whatever happens to the next.
+
+    Returns
+    -------
+    Lines of the comparison, files, and by the names of approaches that failed what went wrong.
+    """
+    from condshap.one_call import compare_explanations, failure, finish
+
+    explanations, written, failed = [], [], {}
+    for i, (name, one) in enumerate(ready.items(), start=1):
+        say(f"Approach {i} of {len(ready)}: {name} ...")
+        try:
+            explanation = finish(one)
+            explanation.save(out / f"{name}.parquet")
+        except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
+            failed[name] = failure(one.explainer, error)
+            if len(failed) == len(ready):
+                raise
+            say(f"Error: {failed[name]}")
+            continue
+        explanations.append(explanation)
+        written.append(out / f"{name}.parquet")
+        table = compare_explanations(explanations, level=level)
+        table.to_csv(out / "comparison.csv", index=False)  # after each, so that there is one if the next is stopped
+    return table, [*written, out / "comparison.csv"], failed
 
 
 def _check_samples(approaches: Sequence[Approach], settings: Settings) -> None:

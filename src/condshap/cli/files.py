@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from condshap.cli.csv_file import read_csv
 from condshap.cli.screen import say
 from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError, listing
 from condshap.types import Model
@@ -21,8 +22,10 @@ PARQUET = {".parquet", ".pq"}
 _PICKLES = {".pkl", ".pickle", ".joblib"}
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a CSV or Parquet file; text columns of a CSV become categories, Parquet keeps its dtypes."""
+def read_table(
+    path: Path, is_text: Mapping[str, bool] | None = None, used: Collection[str] | None = None
+) -> pd.DataFrame:
+    """Read a CSV or Parquet file; text columns of a CSV become categories (see `read_csv`), Parquet keeps its dtypes."""
     import pandas as pd
 
     if suffix_of(path) not in {".csv", *PARQUET}:
@@ -31,11 +34,17 @@ def read_table(path: Path) -> pd.DataFrame:
     try:
         if suffix_of(path) in PARQUET:
             return pd.read_parquet(path)
-        frame = pd.read_csv(path)
+        return read_csv(path, is_text or {}, used)
+    except CondShapError:
+        raise
     except (ValueError, OSError) as error:  # parsers raise children of ValueError
         raise SchemaError(f"'{path}' must be a readable {suffix_of(path)} table, but {_one_line(error)}") from None
-    text = frame.select_dtypes(include=["object", "str"]).columns
-    return frame.astype(dict.fromkeys(text, "category"))
+
+
+def read_features(path: Path, model: Model, is_text: Mapping[str, bool] | None = None) -> pd.DataFrame:
+    """Read the columns that a model was trained with; `is_text` tells what other rows know about them."""
+    used = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    return select_features(read_table(path, is_text, used or None), model, path)
 
 
 def load_model(path: Path, *, trust: bool) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -80,7 +80,10 @@ class Settings:
     base_value: Annotated[
         list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")
     ] = None
-    output: Annotated[str | None, typer.Option(help="Explain this output only: a class or a position.")] = None
+    output: Annotated[
+        str | None,
+        typer.Option(help="Explain this output only: a class or a position; name:1 or position:1 where both would do."),
+    ] = None
     additive: Annotated[
         Additive,
         typer.Option(
@@ -112,7 +115,7 @@ class Settings:
             tolerance=self.tolerance,
             max_coalitions=self.max_coalitions,
             base_value=self.base_value,
-            output=read_output(self.output, getattr(model, "classes_", ())),
+            output=read_output(self.output),
             additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
             check_draws=self.check_draws,
             seed=self.seed,
@@ -185,7 +188,7 @@ def is_given(name: str, context: typer.Context) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def read_output(output: str | None, names: Iterable[object]) -> str | int | None:
-    """An output as the API takes it: digits are a position, unless one of the outputs has this name."""
-    is_position = output is not None and output.removeprefix("-").isdigit() and output not in map(str, names)
-    return int(output) if is_position and output is not None else output
+def read_output(output: str | None) -> str | int | None:
+    """An output as the API takes it: digits are an integer, which is a name or a position, whichever there is."""
+    is_whole = output is not None and output.removeprefix("-").isdecimal()
+    return int(output) if is_whole and output is not None else output

@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from condshap.approaches import available_approaches, find_approach
+from condshap.cli.csv_file import text_columns
 from condshap.cli.files import load_explanations, make_room, read_table, suffix_of
 from condshap.cli.options import AsJson, is_given, read_output
 from condshap.cli.screen import clear_messages, print_json, print_written
@@ -103,11 +104,13 @@ def report(
     if name and len(name) != len(files):
         raise typer.BadParameter(f"must be given once per file, got {len(name)} for {len(files)}.", param_hint="--name")
     from condshap.reporting import report as write_report
+    from condshap.tables import to_pandas
 
     with clear_messages():
         make_room(out)
         found = load_explanations(files)
-        labels, rows = name or list(found), None if train is None else read_table(train)
+        labels, first = name or list(found), next(iter(found.values()))
+        rows = None if train is None else read_table(train, text_columns(to_pandas(first.data)), first.feature_names)
         write_report(list(found.values()), out, names=labels, title=title, model=model_name, train=rows)
         print_written([out], as_json=as_json)
 
@@ -171,7 +174,7 @@ def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> 
             f"one of the {len(names)} outputs {listing(names)} must be chosen. Add --output with its name or position, or "
             "--facet to draw all of them."
         )
-    return read_output(output, names)
+    return read_output(output)
 
 
 def _check_plot(context: typer.Context, kind: Kind, files: list[Path], out: Path) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from condshap.exceptions import CoalitionError
 from condshap.numerics.shapley import can_separate
+from condshap.options import as_floats
 from condshap.types import Floats, Indices, Masks
 
 
@@ -49,7 +50,8 @@ class CoalitionPlan:
         >>> CoalitionPlan.given([[True, False], [True, False], [False, True]], [1, 2, 3]).weights.tolist()
         [0.0, 0.5, 0.5, 0.0]
         """
-        masks, weights = np.asarray(masks), np.asarray(weights, dtype=np.float64)
+        hidden = isinstance(masks, np.ma.MaskedArray) and bool(np.ma.getmaskarray(masks).any())
+        masks, weights = as_floats(masks) if hidden else np.asarray(masks), as_floats(weights)
         _check_given(masks, weights)
         unique, inverse = np.unique(masks.astype(bool), axis=0, return_inverse=True)
         summed = np.bincount(inverse.ravel(), weights=weights).astype(np.float64)

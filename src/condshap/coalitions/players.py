@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.exceptions import CoalitionError, listing
+from condshap.tables import check_unicode
 from condshap.types import Masks
 
 
@@ -34,6 +35,7 @@ class Players:
             raise CoalitionError(
                 f"groups must map a name to a list of columns, got {groups!r}. Write e.g. {{'size': ['height', 'width']}}."
             )
+        check_unicode(groups, "names of groups")
         named = {str(name): [_feature_name(m, features) for m in members] for name, members in groups.items()}
         _check_partition(features, named, n_groups=len(groups))
         position = {name: j for j, name in enumerate(features)}

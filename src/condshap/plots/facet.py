@@ -46,7 +46,7 @@ def facet(
         raise OptionError("facet must choose axes and outputs itself, got ax or output. Leave it out, or pass outputs.")
     first = explanation if isinstance(explanation, Explanation) else next(iter(named(explanation).values()))
     n_outputs = 1 if first.values.ndim == 2 else len(first.output_names)
-    chosen = [find_output(first, output) for output in (range(n_outputs) if outputs is None else outputs)]
+    chosen = range(n_outputs) if outputs is None else [find_output(first, output) for output in outputs]
     if not chosen:
         raise OptionError("outputs must be at least one, got none. Leave it out to draw all of them.")
     n_columns = min(check_integer("columns", columns, least=1), len(chosen))
@@ -59,7 +59,7 @@ def facet(
         n_rows, n_columns, figsize=(size[0] * n_columns, size[1] * n_rows), squeeze=False, layout="constrained"
     )
     for ax, output in zip(axes.flat, chosen, strict=False):
-        plot(explanation, *arguments, output=output, ax=ax, **options)
+        plot(explanation, *arguments, output=f"position:{output}", ax=ax, **options)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
     return np.asarray(axes.ravel()[: len(chosen)], dtype=object)

@@ -10,7 +10,7 @@ import numpy as np
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
-from condshap.options import check_integer
+from condshap.options import check_integer, find_named
 from condshap.tables import Column, read_columns
 from condshap.types import Floats, Indices
 
@@ -116,10 +116,11 @@ def find_output(explanation: Explanation, output: str | int | None) -> int:
                 "them with plots.facet(plot, explanation)."
             )
         return 0
-    if isinstance(output, str) and output in names:
-        return names.index(output)
-    if not isinstance(output, str) and 0 <= check_integer("output", output, least=0) < n:
-        return int(output)
+    if not isinstance(output, str):
+        check_integer("output", output, least=0)
+    found = find_named("output", output, names)
+    if found is not None and found < n:
+        return found
     raise OptionError(f"output must be one of {listing(names)} or a position below {n}, got {output!r}.")
 
 
@@ -146,10 +147,11 @@ def find_rows(n_rows: int, rows: Any) -> Indices:
 
 def find_player(names: Sequence[str], feature: Any) -> int:
     """Position of a player that is given by name or position."""
-    if isinstance(feature, str) and feature in names:
-        return list(names).index(feature)
-    if not isinstance(feature, str) and 0 <= check_integer("feature", feature, least=0) < len(names):
-        return int(feature)
+    if not isinstance(feature, str):
+        check_integer("feature", feature, least=0)
+    found = find_named("feature", feature, names)
+    if found is not None:
+        return found
     raise OptionError(f"feature must be one of {listing(names)} or a position below {len(names)}, got {feature!r}.")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import CoalitionError, OptionError, SchemaError, listing
+from condshap.options import as_floats
 from condshap.types import Floats, Masks, Rows
 
 Known: TypeAlias = npt.ArrayLike | Sequence[Collection[str]]
@@ -67,7 +68,7 @@ def as_probabilities(probabilities: npt.ArrayLike, n_coalitions: int) -> Floats:
             "probabilities need the coalitions that they belong to, got none. Pass coalitions as well."
         )
     try:
-        given = np.asarray(probabilities, dtype=np.float64)
+        given = as_floats(probabilities)
     except (TypeError, ValueError):
         given = np.full(1, np.nan)
     if given.shape != (n_coalitions,) or not np.isfinite(given).all() or (given < 0).any() or given.sum() == 0:

@@ -18,7 +18,7 @@ from condshap.predict import Predictor
 from condshap.schema import Feature, FeatureSchema, Kind
 from condshap.seeding import Words, derive_seed, row_keys
 from condshap.studies.designs.linear import LinearModel, read_linear
-from condshap.tables import TableFormat
+from condshap.table_formats import TableFormat
 from condshap.types import Floats, Indices, Masks, Model, RowKeys, Rows, Table
 
 Method = Literal["auto", "exact", "sampling"]

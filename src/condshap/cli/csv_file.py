@@ -1,0 +1,101 @@
+"""A CSV file -> a table: cells of text as they were written, and gaps only where nobody can mean anything else."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from condshap.cli.screen import say
+from condshap.exceptions import SchemaError, listing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from condshap.schema import FeatureSchema
+
+
+def read_csv(path: Path, is_text: Mapping[str, bool], used: Collection[str] | None) -> pd.DataFrame:
+    """Read a CSV file; columns of text become categories.
+
+    An empty cell is missing. Words such as NA, NaN, null and None are missing in columns of numbers and booleans; in a
+    column of text they are text.
+
+    Parameters
+    ----------
+    is_text : by the names of columns whether they hold text, where that is known from other rows
+    used : names of the columns that matter, None for all
+    """
+    frame = _parse(path)
+    names = [str(name) for name in frame.columns]
+    known = {name: is_text.get(name, _holds_text(frame[name])) for name in names}
+    unclear = [name for name in names if name not in is_text and frame[name].isna().all()]
+    again = [j for j, name in enumerate(names) if known[name] or name in unclear]
+    cells = _read_cells(path, again)
+    for j in again:
+        name = names[j]
+        if known[name]:
+            _announce_words(path, name, frame[name], cells[j])
+            frame = frame.assign(**{name: cells[j].astype("category")})
+        elif cells[j].notna().any() and (used is None or name in used):
+            raise _unclear(path, name, cells[j])
+    labels = [name for name in names if frame[name].dtype == object]  # booleans with gaps
+    return frame.astype(dict.fromkeys(labels, "category"))
+
+
+def _parse(path: Path) -> pd.DataFrame:
+    """Columns as pandas understands them; where rows have more cells than names it would guess what the first cells are."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(path, low_memory=False, index_col=False)
+        except pd.errors.ParserWarning:
+            raise SchemaError(
+                f"'{path}' must have a name for every column, got rows with more cells than names. Write a complete header."
+            ) from None
+
+
+def text_columns(known: pd.DataFrame | FeatureSchema) -> dict[str, bool]:
+    """By name, whether the columns of a table or of a schema hold text."""
+    import pandas as pd
+
+    if isinstance(known, pd.DataFrame):
+        return {str(name): _holds_text(known[name]) for name in known.columns}
+    return {one.name: any(isinstance(level, str) for level in one.levels or ()) for one in known.features}
+
+
+def _holds_text(column: Any) -> bool:
+    values = column.cat.categories if column.dtype == "category" else column
+    if values.dtype == object:
+        return any(isinstance(value, str) for value in values)
+    return str(values.dtype).startswith("str")
+
+
+def _read_cells(path: Path, positions: list[int]) -> dict[int, pd.Series[str]]:
+    """Columns at some positions as they were written, missing where cells are empty."""
+    import pandas as pd
+
+    if not positions:
+        return {}
+    frame = pd.read_csv(path, index_col=False, usecols=positions, dtype=str, keep_default_na=False, na_values=[""])
+    return {j: frame.iloc[:, i] for i, j in enumerate(positions)}
+
+
+def _announce_words(path: Path, name: str, column: Any, cells: pd.Series[str]) -> None:
+    words = sorted(set(cells[column.isna() & cells.notna()]))
+    if words:
+        say(
+            f"Note: column '{name}' of '{path}' holds text, so {listing(words)} are levels like any other. Leave cells "
+            "empty where a value is missing."
+        )
+
+
+def _unclear(path: Path, name: str, cells: pd.Series[str]) -> SchemaError:
+    words = listing(sorted(set(cells.dropna())))
+    return SchemaError(
+        f"column '{name}' of '{path}' must have a cell that tells numbers from text, got only {words}. Leave cells "
+        "empty where a value is missing, or write the table as Parquet, which has types."
+    )
