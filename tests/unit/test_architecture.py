@@ -14,7 +14,8 @@ from condshap.approaches import available_approaches
 ROOT = Path(condshap.__file__).parent
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
-FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"}
+FILES = {"writing", "sealing", "tensor_file"}
+FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"} | FILES
 STAGES = {
     "schema": 1, "tables": 1, "stored_tables": 1, "stored_schema": 1,
     "coalitions": 2,

@@ -14,6 +14,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
+from condshap.storage import parquet_bytes
 from condshap.stored_tables import restore_table, store_table
 
 RNG = np.random.default_rng(3)
@@ -216,7 +217,8 @@ def test_foreign_parquet_is_refused(tmp_path):
 def change(path, alter):
     table = pq.read_table(path)
     about = json.loads(table.schema.metadata[b"condshap"])
-    pq.write_table(alter(table, about).replace_schema_metadata({b"condshap": json.dumps(about).encode()}), path)
+    altered = alter(table, about).replace_schema_metadata({b"condshap": json.dumps(about).encode()})
+    path.write_bytes(parquet_bytes(altered))  # sealed, as if nothing were wrong
 
 
 def test_file_of_another_format_version_is_refused_with_its_writer(saved):
@@ -226,18 +228,18 @@ def test_file_of_another_format_version_is_refused_with_its_writer(saved):
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match=r"must have format version 1, got 99, written by condshap 7.1"):
+    with pytest.raises(StorageError, match=r"must have format version 2, got 99, written by condshap 7.1"):
         cs.load_explanation(saved)
 
 
 def test_file_that_tells_nothing_but_its_version_is_refused(saved):
     def alter(table, about):
         about.clear()
-        about["format_version"] = 2
+        about["format_version"] = 3
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match="must have format version 1, got 2"):
+    with pytest.raises(StorageError, match="must have format version 2, got 3"):
         cs.load_explanation(saved)
 
 

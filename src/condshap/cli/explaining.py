@@ -33,6 +33,7 @@ from condshap.cli.screen import (
 )
 from condshap.exceptions import listing
 from condshap.options import check_folder
+from condshap.writing import write_whole
 
 if TYPE_CHECKING:
     from condshap.approaches.base import Approach
@@ -133,7 +134,7 @@ def compare(
             explanations[-1].save(written[-1])
         table = compare_explanations(explanations, level=level)
         written.append(out / "comparison.csv")
-        table.to_csv(written[-1], index=False)
+        write_whole(written[-1], table.to_csv(index=False), "the comparison")
         if as_json:
             print_json({"level": level, "approaches": table.to_dict("records"), "written": written})
             return
