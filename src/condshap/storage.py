@@ -19,7 +19,7 @@ import numpy as np
 
 from condshap.exceptions import StorageError
 from condshap.sealing import is_sealed, new_seal, sealed
-from condshap.stored_tables import StoredTable, restore_table, store_table
+from condshap.stored_tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.types import Floats, Masks
 from condshap.writing import write_whole
 
@@ -34,6 +34,13 @@ _KEY, _SEAL = b"condshap", b"condshap.seal"
 
 def save_explanation(explanation: Explanation, path: Path) -> None:
     """Write an explanation."""
+    with refusing("explained rows"):
+        content = _to_bytes(explanation)
+        check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
+    write_whole(path, content, "an explanation")
+
+
+def _to_bytes(explanation: Explanation) -> bytes:
     import pyarrow as pa
 
     stored = store_table(explanation.data)
@@ -51,7 +58,7 @@ def save_explanation(explanation: Explanation, path: Path) -> None:
     columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
     about = json.dumps(_metadata(explanation, stored.about)).encode()
     arrow = pa.table(columns).replace_schema_metadata({_KEY: about})
-    write_whole(path, parquet_bytes(arrow), "an explanation")
+    return parquet_bytes(arrow)
 
 
 def parquet_bytes(arrow: pa.Table) -> bytes:
@@ -119,14 +126,9 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        content = path.read_bytes()
-        file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
-        about = _read_about(path, file.schema_arrow.metadata or {})
-        _check_seal(path, content)
-        return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
+        return _parse(path.read_bytes(), path)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise StorageError(f"an explanation must be an existing file, got '{path}'.") from None
     except StorageError:
@@ -135,6 +137,16 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
         raise StorageError(
             f"'{path}' must be a complete Parquet file, but cannot be read: {error}. Save it again."
         ) from None
+
+
+def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+    about = _read_about(path, file.schema_arrow.metadata or {})
+    _check_seal(path, content)
+    return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
 
 
 def _check_seal(path: Path, content: bytes) -> None:

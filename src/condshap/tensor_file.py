@@ -28,6 +28,7 @@ class TensorFile:
     path: Path
     texts: dict[str, str]
     content: bytes
+    loaded: dict[str, npt.NDArray[Any]]
 
     def text(self, key: str, what: str) -> str:
         """Text by its key, without which the file is not `what` was looked for."""
@@ -37,14 +38,12 @@ class TensorFile:
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Arrays by name; a file whose bytes are not those that were written is refused."""
-        import safetensors.numpy
-
         if not is_sealed(self.content):
             raise StorageError(
                 f"'{self.path}' must be as it was written, but part of it is missing or damaged: its checksum is that of "
                 "other bytes. Save it again, or take a copy that is whole."
             )
-        return {name: np.array(array) for name, array in safetensors.numpy.load(self.content).items()}
+        return {name: np.array(array) for name, array in self.loaded.items()}  # of their own, to be written to
 
 
 def write_tensors(path: Path, arrays: Mapping[str, npt.NDArray[Any]], texts: Mapping[str, str], what: str) -> None:
@@ -58,17 +57,17 @@ def write_tensors(path: Path, arrays: Mapping[str, npt.NDArray[Any]], texts: Map
 
 def read_tensors(path: Path, what: str) -> TensorFile:
     """Read a file's texts, which tell what it is, before its arrays are touched."""
-    from safetensors import SafetensorError, deserialize
+    import safetensors.numpy
 
     try:
         content = path.read_bytes()
-        deserialize(content)
+        loaded = safetensors.numpy.load(content)
         length = int.from_bytes(content[:8], "little")
         texts = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise StorageError(f"{what} must be an existing file, got '{path}'. Check the path.") from None
-    except (SafetensorError, OSError, ValueError, RecursionError) as error:
+    except (safetensors.SafetensorError, OSError, ValueError, RecursionError) as error:
         raise StorageError(
             f"'{path}' must be a complete safetensors file, but cannot be read: {error}. Save it again, or check the path."
         ) from None
-    return TensorFile(path, texts, content)
+    return TensorFile(path, texts, content, loaded)
