@@ -42,6 +42,8 @@ class Provenance:
     """How often coalitions were added, the first ones included."""
     draw_check: DrawCheck | None = None
     """Whether draws look like the training rows, see there; None where that was not looked at."""
+    made_by: str = ""
+    """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,6 +32,7 @@ SEE_EVERYTHING = {
     "assembly",
     "automatic",
     "explainer",
+    "maker",
     "one_call",
     "saving",
     "cli",
