@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap import __version__
+from condshap.approaches.base import State
 from condshap.combination import Part
-from condshap.exceptions import CondShapError, OptionError
+from condshap.exceptions import OptionError
 from condshap.types import Floats, Outputs, Rows
 
 if TYPE_CHECKING:
@@ -95,10 +96,10 @@ def _arrays_of(part: Part) -> list[npt.NDArray[Any]]:
     """What an approach has learned, where it can be stored; else rows, options and seed must do."""
     try:
         state = part.approach.to_state() if hasattr(part.approach, "to_state") else None
-    except CondShapError:
+    except Exception:  # an approach of somebody's own, which saving will complain about
         return []
-    arrays = {} if state is None else dict(state.arrays)
-    return [array for _, array in sorted(arrays.items()) if array[:4].tobytes() != _ZIP]
+    arrays = [array for _, array in sorted(state.arrays.items())] if isinstance(state, State) else []
+    return [array for array in map(np.atleast_1d, arrays) if array.ravel()[:4].tobytes() != _ZIP]
 
 
 def _rounded(values: Floats) -> Floats:
