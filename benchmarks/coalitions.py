@@ -23,6 +23,7 @@ from benchmarks.games import Boosted, ClosedForm, Game, exact_values
 from benchmarks.measure import machine
 from benchmarks.shapr_iterative import iterate, without_stopping
 from condshap.approaches.base import ALL_KINDS
+from condshap.writing import write_whole
 
 TOLERANCE = 0.02
 BAR = 0.6
@@ -199,7 +200,9 @@ def store(path: Path, line: dict[str, Any]) -> None:
     lines = json.loads(path.read_text())["cases"] if path.exists() else []
     by_name = {**{one["case"]: one for one in lines}, line["case"]: line}
     ordered = [by_name[name] for name in CASES if name in by_name]
-    path.write_text(json.dumps({"machine": machine(), "tolerance": TOLERANCE, "cases": ordered}, indent=1) + "\n")
+    write_whole(
+        path, json.dumps({"machine": machine(), "tolerance": TOLERANCE, "cases": ordered}, indent=1) + "\n", "results"
+    )
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from benchmarks.league_store import LeagueStore
 from benchmarks.league_tables import export, names_of
 from benchmarks.measure import machine
 from benchmarks.report import FOLDER
+from condshap.writing import write_whole
 
 DESIGN_APPROACHES = ("gaussian", "vaeac")
 Job = Callable[[], list[dict[str, Any]]]
@@ -108,7 +109,7 @@ def write_page(store: LeagueStore) -> Path:
     path = store.folder / "league.md"
     about = "Written by `python -m benchmarks league`. Intervals are paired over held-out rows, 95 %."
     designs = design_page(list(store.read(["designs"]).values()))
-    path.write_text("\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n")
+    write_whole(path, "\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n", "results")
     return path
 
 

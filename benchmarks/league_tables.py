@@ -18,6 +18,7 @@ import pandas as pd
 
 from benchmarks.league_sources import SOURCES
 from condshap import datasets
+from condshap.writing import write_whole
 
 SPLIT_SEED = 20_250_801
 
@@ -115,7 +116,7 @@ def export(names: Iterable[str], folder: Path) -> None:
         table = load(name)
         parts = {"X_train": stored_frame(table.X_train), "X_test": stored_frame(table.X_test)}
         text = json.dumps({"name": name, **parts, "y_train": table.y_train.tolist()})
-        (folder / f"{name}.json").write_text(text + "\n")
+        write_whole(folder / f"{name}.json", text + "\n", "results")
 
 
 def read_table(path: Path) -> LeagueTable:

@@ -31,6 +31,7 @@ from condshap.solvers import solve_shapley
 from condshap.studies.designs.burr import burr_design
 from condshap.studies.designs.mixed import mixed_design
 from condshap.testing import GaussianTruth
+from condshap.writing import write_whole
 
 FOLDER = Path(__file__).parent
 N_FEATURES, RHO, N_TRAIN, N_ROWS = 10, 0.6, 2000, 100
@@ -185,7 +186,7 @@ def main() -> None:
     text = f"{machine()}\n\n{gaussian_table(gaussian)}\n\n{vaeac_table(vaeac)}"
     print(text)
     figures = {"machine": machine(), "gaussian": gaussian, "vaeac": vaeac}
-    (FOLDER / "results" / "linear.json").write_text(json.dumps(figures, indent=1) + os.linesep)
+    write_whole(FOLDER / "results" / "linear.json", json.dumps(figures, indent=1) + os.linesep, "results")
     write_section(FOLDER / "README.md", "linear", text)
 
 
@@ -197,7 +198,7 @@ def main_of_curves() -> None:
             print(curve_table(curves[-1:]), flush=True)
     text = f"{machine()}\n\n{curve_table(curves)}"
     figures = {"machine": machine(), "curves": curves}
-    (FOLDER / "results" / "additive.json").write_text(json.dumps(figures, indent=1) + os.linesep)
+    write_whole(FOLDER / "results" / "additive.json", json.dumps(figures, indent=1) + os.linesep, "results")
     write_section(FOLDER / "README.md", "curves", text)
 
 

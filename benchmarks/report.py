@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.measure import machine
 from benchmarks.sections import write_section
+from condshap.writing import write_whole
 
 FOLDER = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent / "README.md"
@@ -55,7 +56,7 @@ def store(name: str, results: Any, folder: Path = FOLDER) -> Path:
     """Write results and all about the run to NAME.json."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
-    path.write_text(json.dumps({**about_this_run(name), "results": results}, indent=1) + "\n")
+    write_whole(path, json.dumps({**about_this_run(name), "results": results}, indent=1) + "\n", "results")
     return path
 
 

@@ -35,6 +35,7 @@ from condshap.seeding import generator
 from condshap.solvers import solve_shapley
 from condshap.studies.designs.burr import burr_design
 from condshap.values import Settings, estimate_values
+from condshap.writing import write_whole
 
 FOLDER = Path(__file__).parent
 SIZES, APPROACHES = (5, 10, 25), ("gaussian", "copula", "vaeac")
@@ -175,7 +176,11 @@ def main() -> None:
     print(text)
     if sizes == list(SIZES):
         about = {"machine": machine(), "n_train": N_TRAIN, "rows": N_ROWS, "replicates": REPLICATES, "seed": FIRST_SEED}
-        (FOLDER / "results" / "sampling.json").write_text(json.dumps({**about, "lines": lines}, indent=1) + os.linesep)
+        write_whole(
+            FOLDER / "results" / "sampling.json",
+            json.dumps({**about, "lines": lines}, indent=1) + os.linesep,
+            "results",
+        )
         write_section(FOLDER / "README.md", "sampling", text)
 
 

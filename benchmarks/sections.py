@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from condshap.writing import write_whole
+
 END = "<!-- end -->"
 
 
 def write_section(path: Path, name: str, text: str) -> None:
     """Replace what stands between the marks of a section."""
-    path.write_text(replace_section(path.read_text(), name, text))
+    write_whole(path, replace_section(path.read_text(), name, text), "results")
 
 
 def replace_section(page: str, name: str, text: str) -> str:

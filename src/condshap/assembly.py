@@ -16,6 +16,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.exceptions import CondShapWarning
 from condshap.explanation import Explanation, Provenance
+from condshap.maker import digest_of_maker
 from condshap.solvers import ShapleyValues
 from condshap.tables import snapshot
 from condshap.types import Floats, Indices, Table
@@ -58,6 +59,7 @@ def describe(
         versions=_versions(),
         warnings=(*explainer.warnings_, *warned),
         draw_check=explainer.draw_check_,
+        made_by=digest_of_maker(explainer),
         **precision,
     )
 

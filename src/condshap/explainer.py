@@ -33,6 +33,7 @@ from condshap.combination import Part, make_parts, restrict_parts
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
+from condshap.maker import check_maker, digest_of_fit
 from condshap.numerics.affine import AdditiveFunction
 from condshap.options import (
     check_choice,
@@ -284,6 +285,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 parts, self.predictor_, rows, self.masks_, self._aim(factors), seed=self.seed, settings=self._settings()
             )
             factors = self._error_factors(rows)
+        self.made_by_ = digest_of_fit(self, rows)
         self.error_factors_ = factors
 
     def _aim(self, factors: Floats) -> Aim:
@@ -312,13 +314,16 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Go on from an explanation of this explainer, made with ``n_coalitions="auto"``, to a smaller tolerance.
 
-        Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller tolerance had
-        been asked for at once: to the last bit for what condshap computes, to the model's own rounding where its predictions
-        depend on the batch.
+        One that was made with other training rows, another approach, seed, model or option is refused: every explanation
+        carries a digest of what made it, `provenance.made_by`. The model is asked for the explained rows to see that it is
+        still the same. Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller
+        tolerance had been asked for at once: to the last bit for what condshap computes, to the model's own rounding where
+        its predictions depend on the batch.
         """
         start = time.perf_counter()
         rows = self._encode(explanation.data)
         known = known_table(explanation, self)
+        check_maker(explanation, self, self._predict(rows))
         return explain_until(
             tolerance,
             self,

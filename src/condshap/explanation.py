@@ -45,6 +45,8 @@ class Provenance:
     """Whether draws look like the training rows, see there; None where that was not looked at."""
     model_errors_from: str | None = None
     """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None where nobody estimated them."""
+    made_by: str = ""
+    """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

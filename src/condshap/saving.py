@@ -25,6 +25,7 @@ from condshap.combination import Part, new_approach
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
+from condshap.maker import with_other_model
 from condshap.numerics.affine import AdditiveFunction
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
@@ -263,4 +264,5 @@ def _compare_predictions(explainer: Explainer, outputs: Outputs) -> None:
         "whatever else was learned from the model, belong to the other one: fit a new explainer unless this is meant."
     )
     explainer.warnings_ = (*explainer.warnings_, message)
+    explainer.made_by_ = with_other_model(explainer.made_by_, found)
     warnings.warn(message, CondShapWarning, stacklevel=3)

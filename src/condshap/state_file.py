@@ -2,14 +2,13 @@
 
 Arrays are the file's tensors. Facts are JSON in its metadata, under the key ``condshap``, beside the format version and what
 restores arrays exactly: `same` (an array that is stored under another name already) and `turned` (one in Fortran order,
-stored transposed, because linear algebra may round differently in another order).
+stored transposed, because linear algebra may round differently in another order). A checksum guards all of it, see
+`condshap.sealing`.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from condshap.approaches.base import State
 from condshap.exceptions import StorageError
+from condshap.tensor_file import read_tensors, write_tensors
 
 FORMAT_VERSION = 2
 _KEY = "condshap"
@@ -26,8 +26,6 @@ _KEY = "condshap"
 
 def write_state(state: State, path: Path) -> None:
     """Write a state; a file that exists is replaced once the new one is complete."""
-    import safetensors.numpy
-
     tensors, about = _lay_out(state)
     about |= {"format_version": FORMAT_VERSION, "written_by": version("condshap")}
     try:
@@ -36,19 +34,7 @@ def write_state(state: State, path: Path) -> None:
         raise StorageError(
             f"the facts of a state must be what JSON can hold, but {error}. Let to_state return numbers, text and lists."
         ) from None
-    content = safetensors.numpy.save(tensors, {_KEY: text})
-    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError("it is a folder")
-        partial.write_bytes(content)
-        partial.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise StorageError(
-            f"an explainer must be saved to a writable file, got '{path}': {error}. Choose another path."
-        ) from None
+    write_tensors(path, tensors, {_KEY: text}, "an explainer")
 
 
 def _plain(facts: Any) -> Any:
@@ -100,30 +86,16 @@ def damaged(path: Path, error: Exception) -> StorageError:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    from safetensors import SafetensorError, safe_open
+    file = read_tensors(path, "a saved explainer")
+    about = _read_about(path, file.text(_KEY, "an explainer saved by condshap"))
+    return about, file.arrays()
 
-    if not path.is_file():
-        raise StorageError(f"a saved explainer must be an existing file, got '{path}'. Check the path.")
+
+def _read_about(path: Path, text: str) -> dict[str, Any]:
     try:
-        with safe_open(path, framework="numpy") as file:
-            about = _read_about(path, file.metadata() or {})
-            return about, {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except (SafetensorError, OSError) as error:
-        raise StorageError(
-            f"'{path}' must be a complete file written by Explainer.save, but cannot be read: {error}. Save it again, or "
-            "check the path."
-        ) from None
-
-
-def _read_about(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
-    if _KEY not in metadata:
-        raise StorageError(
-            f"'{path}' must be an explainer saved by condshap, but is some other safetensors file. Check the path."
-        )
-    try:
-        about = json.loads(metadata[_KEY])
+        about = json.loads(text)
         found, writer = about["format_version"], about.get("written_by", "of unknown version")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path, error) from None
     if found != FORMAT_VERSION:
         raise StorageError(

@@ -3,13 +3,14 @@
 One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>`` and
 ``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and ``v_std_error`` lists over
 (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see `condshap.stored_tables`) are JSON in
-the file's metadata under the key ``condshap``.
+the file's metadata under the key ``condshap``; a checksum of the whole file is there too, see `condshap.sealing`.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condshap.exceptions import StorageError
-from condshap.stored_tables import StoredTable, restore_table, store_table
+from condshap.sealing import is_sealed, new_seal, sealed
+from condshap.stored_tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.types import Floats, Masks
+from condshap.writing import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,13 +29,19 @@ if TYPE_CHECKING:
     from condshap.explanation import Explanation
 
 FORMAT_VERSION = 2
-_KEY = b"condshap"
+_KEY, _SEAL = b"condshap", b"condshap.seal"
 
 
 def save_explanation(explanation: Explanation, path: Path) -> None:
     """Write an explanation."""
+    with refusing("explained rows"):
+        content = _to_bytes(explanation)
+        check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
+    write_whole(path, content, "an explanation")
+
+
+def _to_bytes(explanation: Explanation) -> bytes:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     stored = store_table(explanation.data)
     columns = {f"data/{name}": column for name, column in stored.columns.items()}
@@ -50,10 +59,19 @@ def save_explanation(explanation: Explanation, path: Path) -> None:
     columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
     about = json.dumps(_metadata(explanation, stored.about)).encode()
     arrow = pa.table(columns).replace_schema_metadata({_KEY: about})
-    try:
-        pq.write_table(arrow, path)
-    except OSError as error:
-        raise StorageError(f"an explanation must be saved to a writable path, got '{path}': {error}.") from None
+    return parquet_bytes(arrow)
+
+
+def parquet_bytes(arrow: pa.Table) -> bytes:
+    """Parquet file of a table, sealed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink, seal = pa.BufferOutputStream(), new_seal()
+    with pq.ParquetWriter(sink, arrow.schema) as writer:
+        writer.write_table(arrow)
+        writer.add_key_value_metadata({_SEAL: seal})
+    return sealed(sink.getvalue().to_pybytes(), seal)
 
 
 def load_explanation(path: str | Path) -> Explanation:
@@ -110,33 +128,60 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
-        arrow = pq.read_table(path)
-    except FileNotFoundError:
+        return _parse(path.read_bytes(), path)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
         raise StorageError(f"an explanation must be an existing file, got '{path}'.") from None
-    except (pa.ArrowException, OSError) as error:
+    except StorageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         raise StorageError(
             f"'{path}' must be a complete Parquet file, but cannot be read: {error}. Save it again."
         ) from None
-    metadata = arrow.schema.metadata or {}
+
+
+def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+    about = _read_about(path, file.schema_arrow.metadata or {})
+    _check_seal(path, content)
+    return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
+
+
+def _check_seal(path: Path, content: bytes) -> None:
+    if not is_sealed(content):
+        raise StorageError(
+            f"'{path}' must be as Explanation.save wrote it, but part of it is missing or damaged: its checksum is that of "
+            "other bytes. Save it again, or take a copy that is whole."
+        )
+
+
+def _read_about(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     if _KEY not in metadata:
         raise StorageError(f"'{path}' must be an explanation saved by condshap, but is some other Parquet file.")
     try:
         about: dict[str, Any] = json.loads(metadata[_KEY])
-    except ValueError as error:
+        version = about.get("format_version")
+    except (ValueError, AttributeError, RecursionError) as error:
         raise StorageError(
             f"'{path}' must have readable metadata, but they are damaged: {error}. Save it again."
         ) from None
-    version = about.get("format_version")
     if version != FORMAT_VERSION:
-        writer = about.get("provenance", {}).get("versions", {}).get("condshap", "of unknown version")
         raise StorageError(
-            f"'{path}' must have format version {FORMAT_VERSION}, got {version}, written by condshap {writer}. "
+            f"'{path}' must have format version {FORMAT_VERSION}, got {version}, written by condshap {_writer(about)}. "
             "Read it with that version of condshap."
         )
-    return arrow, about
+    return about
+
+
+def _writer(about: dict[str, Any]) -> str:
+    try:
+        return str(about["provenance"]["versions"]["condshap"])
+    except (KeyError, TypeError):
+        return "of unknown version"
 
 
 def _metadata(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,9 @@ its type.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -32,7 +35,7 @@ def schema_to_json(schema: FeatureSchema) -> dict[str, Any]:
         "features": [_feature_to_json(feature) for feature in schema.features],
         "backend": table.backend,
         "columns": [_column_to_json(column, table.backend) for column in table.columns],
-        "header": None if table.header is None else _header_to_json(table.header),
+        "header": None if table.header is None else header_to_json(table.header),
     }
 
 
@@ -42,7 +45,7 @@ def schema_from_json(stored: dict[str, Any]) -> FeatureSchema:
         backend, header = stored["backend"], stored["header"]
         features = tuple(_feature_from_json(feature) for feature in stored["features"])
         columns = tuple(_column_from_json(column, backend) for column in stored["columns"])
-        table = TableFormat(backend, columns, None if header is None else _header_from_json(header))
+        table = TableFormat(backend, columns, None if header is None else header_from_json(header))
     except StorageError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -75,9 +78,9 @@ def _feature_from_json(stored: dict[str, Any]) -> Feature:
 
 def _column_to_json(column: ColumnFormat, backend: str) -> dict[str, Any]:
     return {
-        "name": _to_plain(column.name, column.name),
+        "name": value_to_json(column.name, column.name),
         "levels": _levels_to_json(column.levels, column.name),
-        "dtype": _dtype_to_json(column.dtype, backend, column.name),
+        "dtype": dtype_to_json(column.dtype, backend, column.name),
         "missing": str(column.missing),
         "is_integer": column.is_integer,
         "declared": _levels_to_json(column.declared, column.name),
@@ -86,81 +89,113 @@ def _column_to_json(column: ColumnFormat, backend: str) -> dict[str, Any]:
 
 def _column_from_json(stored: dict[str, Any], backend: str) -> ColumnFormat:
     return ColumnFormat(
-        name=_from_plain(stored["name"]),
+        name=value_from_json(stored["name"]),
         levels=_levels_from_json(stored["levels"]),
-        dtype=_dtype_from_json(stored["dtype"], backend),
+        dtype=dtype_from_json(stored["dtype"], backend),
         missing=_MISSING[stored["missing"]],
         is_integer=bool(stored["is_integer"]),
         declared=_levels_from_json(stored["declared"]),
     )
 
 
-def _header_to_json(header: pd.Index[Any]) -> dict[str, Any]:
+def header_to_json(header: pd.Index[Any]) -> dict[str, Any]:
+    """Labels of columns or rows, with their types and names."""
+    several = header.nlevels > 1
     return {
-        "labels": [_to_plain(label, label) for label in header.tolist()],
-        "dtype": str(header.dtype),
-        "names": [_to_plain(name, "header") for name in header.names],
+        "labels": [value_to_json(label, label) for label in header.tolist()],
+        "dtype": None if several else dtype_to_json(header.dtype, "pandas", "header"),
+        "names": [value_to_json(name, "header") for name in header.names],
+        "freq": getattr(header, "freqstr", None),
     }
 
 
-def _header_from_json(stored: dict[str, Any]) -> pd.Index[Any]:
-    labels = [_from_plain(label) for label in stored["labels"]]
-    names = [_from_plain(name) for name in stored["names"]]
+def header_from_json(stored: dict[str, Any]) -> pd.Index[Any]:
+    """Inverse of `header_to_json`."""
+    labels = [value_from_json(label) for label in stored["labels"]]
+    names = [value_from_json(name) for name in stored["names"]]
     if len(names) > 1:
         return pd.MultiIndex.from_tuples(labels, names=names)
-    dtype: Any = stored["dtype"]
+    dtype: Any = dtype_from_json(stored["dtype"], "pandas")
     header: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
-    return header
+    return with_frequency(header, stored["freq"])
+
+
+def with_frequency(labels: pd.Index[Any], frequency: str | None) -> pd.Index[Any]:
+    """Labels that are evenly spaced times know their frequency again; it is part of the type of periods."""
+    kind: Any = type(labels)
+    if frequency is None or kind not in {pd.DatetimeIndex, pd.TimedeltaIndex}:
+        return labels
+    again: pd.Index[Any] = kind(labels, freq=frequency, name=labels.name)
+    return again
 
 
 # --- single values ----------------------------------------------------------------------------------------------------
 
 
 def _levels_to_json(levels: Levels | None, column: Any) -> list[Any] | None:
-    return None if levels is None else [_to_plain(level, column) for level in levels]
+    return None if levels is None else [value_to_json(level, column) for level in levels]
 
 
 def _levels_from_json(stored: list[Any] | None) -> Levels | None:
-    return None if stored is None else tuple(_from_plain(level) for level in stored)
+    return None if stored is None else tuple(value_from_json(level) for level in stored)
 
 
-def _to_plain(value: Any, column: Any) -> Any:
+def value_to_json(value: Any, column: Any) -> Any:
     """One level or label as JSON can hold it, without losing its type."""
-    if value is None or (isinstance(value, (bool, int, float, str)) and not isinstance(value, np.generic)):
+    if value is None or type(value) in {bool, int, float, str}:
         return value
     if isinstance(value, tuple):
-        return {"tuple": [_to_plain(part, column) for part in value]}
-    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        return {"tuple": [value_to_json(part, column) for part in value]}
+    if value is pd.NaT or value is pd.NA:
+        return {"missing": str(value)}
+    if isinstance(value, np.generic) and (
+        value.dtype.kind == "U" or (value.dtype.kind in "biuf" and value.itemsize <= 8)
+    ):
         return {"numpy": [value.dtype.str, value.item()]}
-    if isinstance(value, pd.Timestamp):
-        return {"timestamp": [value.isoformat(), value.unit]}
     if isinstance(value, pd.Interval):
-        return {"interval": [_to_plain(value.left, column), _to_plain(value.right, column), value.closed]}
+        return {"interval": [value_to_json(end, column) for end in (value.left, value.right)] + [value.closed]}
+    for kind, (type_, write, _) in _TYPES.items():
+        if type(value) is type_:
+            return {kind: write(value)}
     raise StorageError(
         f"names and levels of column {column!r} must be text, numbers, booleans, times or intervals to be saved, got "
         f"{value!r} of type {type(value).__name__}. Rename them, e.g. with .cat.rename_categories(str)."
     )
 
 
-def _from_plain(stored: Any) -> Any:
+def value_from_json(stored: Any) -> Any:
+    """Inverse of `value_to_json`."""
     if not isinstance(stored, dict):
         return stored
     ((kind, parts),) = stored.items()
     if kind == "tuple":
-        return tuple(_from_plain(part) for part in parts)
+        return tuple(value_from_json(part) for part in parts)
+    if kind == "missing":
+        return _MISSING[parts]
     if kind == "numpy":
         return np.dtype(parts[0]).type(parts[1])
-    if kind == "timestamp":
-        return pd.Timestamp(parts[0]).as_unit(parts[1])
     if kind == "interval":
-        return pd.Interval(_from_plain(parts[0]), _from_plain(parts[1]), closed=parts[2])
+        return pd.Interval(value_from_json(parts[0]), value_from_json(parts[1]), closed=parts[2])
+    if kind in _TYPES:
+        return _TYPES[kind][2](parts)
     raise StorageError(f"a stored value must be text, a number or of a known type, got {kind!r}. Save it again.")
+
+
+_TYPES: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "timestamp": (pd.Timestamp, lambda t: [t.isoformat(), t.unit], lambda t: pd.Timestamp(t[0]).as_unit(t[1])),
+    "timedelta": (pd.Timedelta, lambda t: [int(t.asm8.view("i8")), t.unit], lambda t: pd.Timedelta(np.timedelta64(*t))),
+    "period": (pd.Period, lambda t: [str(t), t.freqstr], lambda t: pd.Period(t[0], freq=t[1])),
+    "date": (date, date.isoformat, date.fromisoformat),
+    "datetime": (datetime, datetime.isoformat, datetime.fromisoformat),
+    "decimal": (Decimal, str, Decimal),
+}
+"""Name in JSON -> type, how it is written and how it is read."""
 
 
 # --- dtypes -----------------------------------------------------------------------------------------------------------
 
 
-def _dtype_to_json(dtype: Any, backend: str, column: Any) -> Any:
+def dtype_to_json(dtype: Any, backend: str, column: Any) -> Any:
     """A dtype of a NumPy, pandas, Polars or PyArrow column; a text is a NumPy dtype."""
     if isinstance(dtype, np.dtype):
         return dtype.str
@@ -170,8 +205,8 @@ def _dtype_to_json(dtype: Any, backend: str, column: Any) -> Any:
         return _arrow_to_json(dtype)
     if isinstance(dtype, pd.CategoricalDtype):
         found = dtype.categories
-        levels = [_to_plain(level, column) for level in found.tolist()]
-        return {"category": levels, "of": _dtype_to_json(found.dtype, backend, column), "ordered": bool(dtype.ordered)}
+        levels = [value_to_json(level, column) for level in found.tolist()]
+        return {"category": levels, "of": dtype_to_json(found.dtype, backend, column), "ordered": bool(dtype.ordered)}
     if isinstance(dtype, pd.StringDtype):
         return {"string": dtype.storage, "missing": str(dtype.na_value)}
     if isinstance(dtype, pd.ArrowDtype):
@@ -179,7 +214,8 @@ def _dtype_to_json(dtype: Any, backend: str, column: Any) -> Any:
     return {"pandas": str(dtype)}
 
 
-def _dtype_from_json(stored: Any, backend: str) -> Any:
+def dtype_from_json(stored: Any, backend: str) -> Any:
+    """Inverse of `dtype_to_json`."""
     if isinstance(stored, str) and backend != "pyarrow":
         return np.dtype(stored)
     if backend == "polars":
@@ -187,8 +223,8 @@ def _dtype_from_json(stored: Any, backend: str) -> Any:
     if backend == "pyarrow":
         return _arrow_from_json(stored)
     if "category" in stored:
-        levels = [_from_plain(level) for level in stored["category"]]
-        categories: Any = pd.Index(levels, dtype=_dtype_from_json(stored["of"], backend), tupleize_cols=False)
+        levels = [value_from_json(level) for level in stored["category"]]
+        categories: Any = pd.Index(levels, dtype=dtype_from_json(stored["of"], backend), tupleize_cols=False)
         return pd.CategoricalDtype(categories, ordered=stored["ordered"])
     if "string" in stored:
         return _string_dtype(stored["string"], _MISSING[stored["missing"]])
@@ -204,16 +240,23 @@ def _string_dtype(storage: Any, missing: Any) -> Any:
 
 
 def _polars_to_json(dtype: Any) -> dict[str, Any]:
+    """Name of a type, the levels of an Enum, and what else belongs to it."""
     import polars as pl
 
     levels = dtype.categories.to_list() if dtype == pl.Enum else None
-    return {"polars": str(dtype.base_type()), "levels": levels}
+    about: dict[str, Any] = {"polars": str(dtype.base_type()), "levels": levels}
+    parts = {"Decimal": ("precision", "scale"), "Datetime": ("time_unit", "time_zone"), "Duration": ("time_unit",)}
+    if about["polars"] in parts and not isinstance(dtype, type):
+        about["parts"] = [getattr(dtype, name) for name in parts[about["polars"]]]
+    return about
 
 
 def _polars_from_json(stored: dict[str, Any]) -> Any:
     import polars as pl
 
-    return getattr(pl, stored["polars"])() if stored["levels"] is None else pl.Enum(stored["levels"])
+    if stored["levels"] is not None:
+        return pl.Enum(stored["levels"])
+    return getattr(pl, stored["polars"])(*stored.get("parts", ()))
 
 
 def _arrow_to_json(dtype: Any) -> str:

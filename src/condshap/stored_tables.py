@@ -5,6 +5,8 @@ Labels are stored as plain values, so that anything can read them; levels and dt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +14,21 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from condshap.exceptions import StorageError
+from condshap.exceptions import CondShapError, StorageError
+from condshap.stored_schema import (
+    dtype_from_json,
+    dtype_to_json,
+    header_from_json,
+    header_to_json,
+    value_from_json,
+    value_to_json,
+    with_frequency,
+)
+from condshap.table_differences import find_difference
 from condshap.types import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_MISSING = {"nan": np.nan, "None": None, "<NA>": pd.NA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +58,40 @@ def restore_table(stored: StoredTable) -> Table:
     return restore.get(stored.about["backend"], _restore_pyarrow)(stored)
 
 
+@contextmanager
+def refusing(what: str) -> Iterator[None]:
+    """Turn what goes wrong with rows that a file cannot hold into a StorageError; `what` they are is for messages."""
+    try:
+        yield
+    except CondShapError:
+        raise
+    except Exception as error:  # Arrow and Polars fail in many ways
+        raise _refusal(what, f"that failed with {type(error).__name__}: {error}") from error
+
+
+def check_same(X: Table, again: Table, what: str) -> None:
+    """Refuse to save a table that would come back as another one."""
+    changed = find_difference(X, again)
+    if changed is not None:
+        raise _refusal(what, f"{changed} would not")
+
+
+def _refusal(what: str, why: str) -> StorageError:
+    return StorageError(
+        f"{what} must come back from a file as they are, but {why}. Convert the table, e.g. with astype, reset_index or "
+        "rename, and start again from there."
+    )
+
+
 def pack_table(X: Table) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
     """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold."""
+    with refusing("rows"):
+        packed, about = _pack(X)
+        check_same(X, unpack_table(packed, about), "rows")
+    return packed, about
+
+
+def _pack(X: Table) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
     import pyarrow as pa
 
     stored = store_table(X)
@@ -94,7 +136,7 @@ def _store_pandas(X: pd.DataFrame) -> StoredTable:
     index, index_about = _store_index(X.index)
     rest = len(max(names, key=len, default=""))
     labels = {f"index/{i}".ljust(rest + 1, "_"): column for i, column in enumerate(index)}  # longer than any name
-    about = {"backend": "pandas", "columns": abouts, "header": _labels(X.columns), "index": index_about}
+    about = {"backend": "pandas", "columns": abouts, "header": header_to_json(X.columns), "index": index_about}
     return StoredTable({**columns, **labels}, about)
 
 
@@ -104,91 +146,88 @@ def _restore_pandas(stored: StoredTable) -> pd.DataFrame:
     names = {one["name"] for one in about["columns"]}
     index = _restore_index([column for name, column in stored.columns.items() if name not in names], about["index"])
     frame = pd.DataFrame(data, index=index)
-    frame.columns = _from_labels(about["header"])
+    frame.columns = header_from_json(about["header"])
     return frame
 
 
 def _store_series(series: pd.Series[Any], name: str) -> tuple[pa.Array, dict[str, Any]]:
     import pyarrow as pa
 
+    about = {"dtype": dtype_to_json(series.dtype, "pandas", name)}
     if isinstance(series.dtype, pd.CategoricalDtype):
         levels = _plain_levels(series.dtype.categories.tolist(), name)
-        about = {"dtype": "category", "levels": levels, "ordered": bool(series.dtype.ordered)}
-        about["levels_dtype"] = str(series.dtype.categories.dtype)
         codes = series.cat.codes.to_numpy()
-        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), about
-    about = {"dtype": str(series.dtype)}
-    if series.dtype == object and series.isna().any():
-        about["missing"] = str(series[series.isna()].iloc[0])
+        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), {**about, "levels": levels}
+    if series.dtype == object:
+        return _store_objects(series, name, about)
     if isinstance(series.dtype, pd.SparseDtype):
         series = pd.Series(series.to_numpy())
+    if hasattr(series.array, "__arrow_array__"):
+        return pa.array(series.array), about  # which tells NaN from a missing value
     return pa.array(series, from_pandas=True), about
 
 
+def _store_objects(series: pd.Series[Any], name: str, about: dict[str, Any]) -> tuple[pa.Array, dict[str, Any]]:
+    """Python objects of one type as they are; any others as text for readers, and with their types as JSON."""
+    import pyarrow as pa
+
+    values = series.tolist()
+    kinds = {type(value) for value in values}
+    is_plain = kinds == {int} and all(abs(value) < 2**63 for value in values)
+    if is_plain or kinds in ({str}, {float}, {bool}, set()):
+        return pa.array(values), about
+    texts = [None if _is_missing(value) else str(value) for value in values]
+    return pa.array(texts, pa.string()), {**about, "values": [value_to_json(value, name) for value in values]}
+
+
+def _is_missing(value: Any) -> bool:
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
 def _restore_series(column: Any, about: dict[str, Any]) -> Any:
-    if about["dtype"] == "category":
-        categories = pd.Index(about["levels"], dtype=about["levels_dtype"])
-        dtype = pd.CategoricalDtype(categories, ordered=about["ordered"])
+    dtype = dtype_from_json(about["dtype"], "pandas")
+    if isinstance(dtype, pd.CategoricalDtype):
         return pd.Categorical.from_codes(_positions(column, about["levels"]), dtype=dtype)
-    if about["dtype"] == "object":
+    if dtype.kind == "O" and isinstance(dtype, np.dtype):
         values = np.empty(len(column), dtype=object)
-        values[:] = column.to_pylist()
-        values[[value is None for value in values]] = _MISSING[about.get("missing", "None")]
+        values[:] = [value_from_json(one) for one in about["values"]] if "values" in about else column.to_pylist()
         return pd.Series(values, dtype=object)
-    values = column.to_pylist() if about["dtype"].endswith("[pyarrow]") else column.to_pandas().array
-    return pd.array(values, dtype=about["dtype"])
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.arrays.ArrowExtensionArray(column.cast(dtype.pyarrow_dtype))
+    if hasattr(dtype, "__from_arrow__"):
+        return dtype.__from_arrow__(column)
+    return pd.array(column.to_pandas().array, dtype=dtype)
 
 
 def _store_index(index: pd.Index[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Row labels as columns, none for a plain range."""
-    names = [name if isinstance(name, (str, int, type(None))) else str(name) for name in index.names]
+    names = [value_to_json(name, "index") for name in index.names]
     if isinstance(index, pd.RangeIndex):
         return [], {"names": names, "range": [index.start, index.stop, index.step]}
     levels = [index.get_level_values(i) for i in range(index.nlevels)]
-    stored = [_store_series(level.to_series(), "index") for level in levels]
-    return [column for column, _ in stored], {"names": names, "levels": [about for _, about in stored]}
+    stored = [_store_series(pd.Series(level.array, dtype=level.dtype), "index") for level in levels]
+    about = {"names": names, "levels": [about for _, about in stored], "freq": getattr(index, "freqstr", None)}
+    return [column for column, _ in stored], about
 
 
 def _restore_index(columns: list[Any], about: dict[str, Any]) -> pd.Index[Any]:
-    names = about["names"]
+    names = [value_from_json(name) for name in about["names"]]
     if "range" in about:
         start, stop, step = about["range"]
         return pd.RangeIndex(start, stop, step, name=names[0])
-    levels = [pd.Index(_restore_series(c, one)) for c, one in zip(columns, about["levels"], strict=True)]
-    return levels[0].rename(names[0]) if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
-
-
-def _labels(header: pd.Index[Any]) -> dict[str, Any]:
-    """Column labels: text and integers as they are, tuples as lists, anything else as text."""
-
-    def plain(label: Any) -> Any:
-        if isinstance(label, tuple):
-            return [plain(part) for part in label]
-        return label if isinstance(label, (str, int)) else str(label)
-
-    return {
-        "labels": [plain(label) for label in header.tolist()],
-        "dtype": str(header.dtype),
-        "names": list(header.names),
-    }
-
-
-def _from_labels(about: dict[str, Any]) -> pd.Index[Any]:
-    labels, names = about["labels"], about["names"]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples([tuple(label) for label in labels], names=names)
-    dtype: Any = about["dtype"] if about["dtype"] in {"int64", "str", "object"} else None
-    header: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
-    return header
+    levels = []
+    for column, one in zip(columns, about["levels"], strict=True):
+        restored = _restore_series(column, one)
+        levels.append(pd.Index(restored, dtype=restored.dtype, tupleize_cols=False))
+    if len(levels) > 1:
+        return pd.MultiIndex.from_arrays(levels, names=names)
+    return with_frequency(levels[0].rename(names[0]), about["freq"])
 
 
 def _store_polars(X: Any) -> StoredTable:
     import polars as pl
 
-    about = []
-    for name, dtype in X.schema.items():
-        levels = dtype.categories.to_list() if dtype == pl.Enum else None
-        about.append({"name": name, "dtype": str(dtype.base_type()), "levels": levels})
+    about = [{"name": name, "dtype": dtype_to_json(dtype, "polars", name)} for name, dtype in X.schema.items()]
     text = [name for name, dtype in X.schema.items() if dtype in (pl.Enum, pl.Categorical)]
     plain = X.with_columns(pl.col(text).cast(pl.String)).to_arrow()
     return StoredTable(
@@ -200,10 +239,7 @@ def _restore_polars(stored: StoredTable) -> Any:
     import polars as pl
     import pyarrow as pa
 
-    schema: Any = {}
-    for about in stored.about["columns"]:
-        levels = about["levels"]
-        schema[about["name"]] = getattr(pl, about["dtype"]) if levels is None else pl.Enum(levels)
+    schema: Any = {about["name"]: dtype_from_json(about["dtype"], "polars") for about in stored.about["columns"]}
     return pl.DataFrame(pa.table(stored.columns)).cast(schema)
 
 

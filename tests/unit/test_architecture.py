@@ -14,9 +14,10 @@ from condshap.approaches import available_approaches
 ROOT = Path(condshap.__file__).parent
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
-FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"}
+FILES = {"writing", "sealing", "tensor_file"}
+FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"} | FILES
 STAGES = {
-    "schema": 1, "tables": 1, "table_formats": 1, "stored_tables": 1, "stored_schema": 1,
+    "schema": 1, "tables": 1, "table_formats": 1, "stored_tables": 1, "stored_schema": 1, "table_differences": 1,
     "coalitions": 2,
     "approaches": 3, "combination": 3, "regression": 3, "stored_values": 3, "state_file": 3,
     "predict": 4, "linear_models": 4,
@@ -32,6 +33,7 @@ SEE_EVERYTHING = {
     "assembly",
     "automatic",
     "explainer",
+    "maker",
     "one_call",
     "saving",
     "cli",

@@ -413,7 +413,7 @@ def test_a_saved_explainer_that_does_not_fit_gets_one_clear_message(folder: Path
     assert _fit_command(folder, tmp_path / "explainer").exit_code == 0
     for path, model, words in (
         (tmp_path / "nowhere", "linear.skops", "a saved explainer must be an existing file"),
-        (folder / "train.parquet", "linear.skops", "must be a complete file written by Explainer.save"),
+        (folder / "train.parquet", "linear.skops", "must be a complete safetensors file"),
         (tmp_path / "explainer", "classes.skops", "the model must have the outputs"),
     ):
         result = _explain_with(folder, path, tmp_path / "out.parquet", model=model)

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import condshap as cs
+from condshap.approaches.empirical import Empirical
 from condshap.approaches.regression_surrogate import RegressionSurrogate
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.coalitions.nested import beginning, nested_plan, pair_sequence
@@ -18,6 +19,7 @@ from condshap.numerics.kriging import PairKriging
 from condshap.numerics.odd_games import COVARIANCES, Covariance, odd_prior
 from condshap.numerics.shapley import exact_shapley, wls_operator
 from condshap.solvers import noise_with_all, solve_pairs, solve_shapley
+from condshap.testing import example_table
 from condshap.values import ValueTable
 
 M = 12
@@ -33,8 +35,9 @@ def model(x):
 
 
 def fit(**options):
+    rows = options.pop("rows", X)
     given = {"approach": "independence", "n_samples": 300, "n_coalitions": "auto"}
-    return cs.Explainer(options.pop("model", model), **{**given, **options}).fit(X)
+    return cs.Explainer(options.pop("model", model), **{**given, **options}).fit(rows)
 
 
 @pytest.mark.parametrize("relevance", [None, np.array([0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 2.0])])
@@ -424,6 +427,69 @@ def test_refining_works_from_files(tmp_path):
     assert saved.provenance.tolerance == 0.02
     fine = loaded.refine(saved, tolerance=0.01)
     np.testing.assert_array_equal(fine.values, fit(tolerance=0.01).explain(X[:2]).values)
+
+
+ELSE = {
+    "approach": ({}, {"approach": "empirical"}),
+    "option": ({"approach": Empirical(sigma=0.1)}, {"approach": Empirical(sigma=0.2)}),
+    "samples": ({}, {"n_samples": 256}),
+    "seed": ({}, {"seed": 1}),
+    "model": ({"base_value": 0.0}, {"base_value": 0.0, "model": lambda A: model(A) + 0.01 * A[:, 0] ** 2}),
+    "rows": ({"base_value": 0.0}, {"base_value": 0.0, "rows": X[:-1]}),
+}
+
+
+@pytest.mark.parametrize("what", ELSE)
+def test_refining_an_explanation_of_another_maker_is_refused(what):
+    mine, other = (fit(**options, tolerance=0.2) for options in ELSE[what])
+    with pytest.raises(OptionError, match=r"must come from this explainer.*Explain the rows anew"):
+        mine.refine(other.explain(X[:2]), tolerance=0.1)
+    assert mine.refine(mine.explain(X[:2]), tolerance=0.1).provenance.made_by == mine.explain(X[:1]).provenance.made_by
+
+
+def test_refining_with_a_seed_or_a_model_that_changed_since_is_refused():
+    explainer = fit()
+    coarse = explainer.explain(X[:2])
+    with pytest.raises(OptionError, match="made by another one"):
+        explainer.set_params(seed=5).refine(coarse, tolerance=0.01)
+    scale = [1.0]
+    changing = fit(model=lambda A: scale[0] * model(A))
+    coarse = changing.explain(X[:2])
+    scale[0] = 1.01
+    with pytest.raises(OptionError, match="predictions for the explained rows differ"):
+        changing.refine(coarse, tolerance=0.01)
+
+
+def test_an_explainer_loaded_with_another_model_is_another_maker(tmp_path):
+    explainer = fit()
+    coarse = explainer.explain(X[:2])
+    explainer.save(tmp_path / "explainer")
+    with pytest.warns(cs.CondShapWarning, match="must be the one"):
+        loaded = cs.load_explainer(tmp_path / "explainer", lambda A: 1.1 * model(A))
+    with pytest.raises(OptionError, match="made by another one"):
+        loaded.refine(coarse, tolerance=0.01)
+
+
+@pytest.mark.parametrize("name", cs.available_approaches())
+def test_the_digest_of_a_maker_is_the_same_after_the_same_fit_and_after_a_file(tmp_path, name):
+    table = example_table(60)
+    approach = cs.approaches.VAEAC(epochs=2, depth=1) if name == "vaeac" else name
+    is_numeric = cs.Kind.CONTINUOUS in cs.approaches.find_approach(name).supports
+    table = table[["a", "b", "c"] if is_numeric else ["d", "e", "f"]]
+
+    def score(rows):
+        return (np.asarray(rows.iloc[:, 0]) == table.iloc[0, 0]) + 0.5 * (
+            np.asarray(rows.iloc[:, 1]) == table.iloc[1, 1]
+        )
+
+    one, two = (
+        cs.Explainer(score, approach=approach, n_jobs=n, progress=False, check_draws=False).fit(table) for n in (1, 2)
+    )
+    one.save(tmp_path / "explainer")
+    loaded = cs.load_explainer(tmp_path / "explainer", score)
+    assert one.made_by_ == two.made_by_ == loaded.made_by_
+    other = cs.Explainer(score, approach=approach, progress=False, check_draws=False).fit(table[:-1])
+    assert other.made_by_ != one.made_by_
 
 
 def test_refining_something_else_is_refused():

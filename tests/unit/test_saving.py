@@ -27,6 +27,7 @@ from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
 from condshap.exceptions import ModelError, NotFittedError, StorageError
 from condshap.state_file import read_state, write_state
 from condshap.stored_values import restore_values, store_values
+from condshap.tensor_file import write_tensors
 from condshap.testing import example_table
 
 TABLE = example_table(60)
@@ -519,7 +520,9 @@ def change(path, alter):
         about = json.loads(file.metadata()["condshap"])
         tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no mapping
     alter(tensors, about)
-    safetensors.numpy.save_file(tensors, path, {"condshap": json.dumps(about)})
+    write_tensors(
+        path, tensors, {"condshap": json.dumps(about)}, "a changed explainer"
+    )  # sealed, as if nothing were wrong
 
 
 def test_an_explainer_that_is_not_fitted_cannot_be_saved(tmp_path):
@@ -537,7 +540,7 @@ def test_an_approach_that_was_set_after_the_fit_cannot_be_saved(tmp_path):
 def test_truncated_file_is_refused(saved, share):
     content = saved.read_bytes()
     saved.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(StorageError, match=r"explainer' must be a complete file written by Explainer.save, but cannot"):
+    with pytest.raises(StorageError, match=r"explainer' must be a complete safetensors file, but cannot"):
         cs.load_explainer(saved, score)
 
 
@@ -545,7 +548,7 @@ def test_files_of_others_are_refused(tmp_path):
     TABLE.to_parquet(tmp_path / "rows.parquet")
     (tmp_path / "text").write_text("not an explainer at all " * 20)
     for name in ("rows.parquet", "text"):
-        with pytest.raises(StorageError, match=f"{name}' must be a complete file written by Explainer.save"):
+        with pytest.raises(StorageError, match=f"{name}' must be a complete safetensors file"):
             cs.load_explainer(tmp_path / name, score)
     safetensors.numpy.save_file({"x": np.zeros(2)}, tmp_path / "other")
     with pytest.raises(
@@ -564,7 +567,7 @@ def test_paths_that_cannot_be_written_are_refused(tmp_path, saved):
     explainer = cs.load_explainer(saved, score)
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "folder", tmp_path / "no" / "such", saved / "below a file"):
-        with pytest.raises(StorageError, match=f"must be saved to a writable file, got '{path}'.*Choose another path"):
+        with pytest.raises(StorageError, match=f"must be saved to a writable path, got '{path}'.*Choose another path"):
             explainer.save(path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["explainer", "folder"]
 
@@ -578,7 +581,7 @@ def test_saving_leaves_the_usual_permissions_and_nothing_else(tmp_path, saved):
 def test_file_of_another_format_version_is_refused_with_its_writer(saved):
     change(saved, lambda tensors, about: about.update(format_version=99, written_by="7.1"))
     with pytest.raises(
-        StorageError, match=r"must have format version 1, got 99, written by condshap 7.1. Read it with"
+        StorageError, match=r"must have format version 2, got 99, written by condshap 7.1. Read it with"
     ):
         cs.load_explainer(saved, score)
 

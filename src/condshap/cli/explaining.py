@@ -34,6 +34,7 @@ from condshap.cli.screen import (
 )
 from condshap.exceptions import listing
 from condshap.options import check_folder
+from condshap.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +179,8 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
         explanations.append(explanation)
         written.append(out / f"{name}.parquet")
         table = compare_explanations(explanations, level=level)
-        table.to_csv(out / "comparison.csv", index=False)  # after each, so that there is one if the next is stopped
+        # after each, so that there is one if the next is stopped
+        write_whole(out / "comparison.csv", table.to_csv(index=False), "the comparison")
     return table, [*written, out / "comparison.csv"], failed
 
 

@@ -19,6 +19,7 @@ from condshap.cli.files import load_explanations, make_room, read_table, suffix_
 from condshap.cli.options import AsJson, is_given, read_output
 from condshap.cli.screen import clear_messages, print_json, print_written
 from condshap.exceptions import OptionError, listing
+from condshap.writing import write_figure
 
 if TYPE_CHECKING:
     from condshap.explanation import Explanation
@@ -162,7 +163,7 @@ def _draw(
     else:
         chosen = _choose_output(kind, next(iter(found.values())), output)
         axes = draw(what, output=chosen, **options)
-    axes.figure.savefig(out, dpi=_DPI, bbox_inches="tight")
+    write_figure(axes.figure, out, dpi=_DPI, bbox_inches="tight")
     plt.close(axes.figure)
 
 

@@ -20,6 +20,7 @@ from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.one_call import compare_explanations
 from condshap.types import Indices
+from condshap.writing import write_whole
 
 LETTERS = ("A", "B", "C")
 
@@ -104,7 +105,7 @@ def write_files(
         explanation.save(written[-1])
     for name, frame in (("msev.csv", msev), ("three_rows.csv", three_rows)):
         written.append(out / name)
-        frame.to_csv(written[-1], index=False)
+        write_whole(written[-1], frame.to_csv(index=False), "a table")
     return tuple(written)
 
 

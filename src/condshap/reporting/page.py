@@ -18,12 +18,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from condshap.exceptions import OptionError, StorageError, listing
+from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import check_same_rows, pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
 from condshap.types import Table
+from condshap.writing import write_whole
 
 _SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "app.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
@@ -71,10 +72,7 @@ def report(
     outside = None if train is None else find_outside(given[0], train)
     html = _render(given, labels, title or "Shapley values, row by row", model, outside)
     target = Path(path)
-    try:
-        target.write_text(html, encoding="utf-8", errors="replace", newline="\n")
-    except OSError as error:
-        raise StorageError(f"a report must be written to a writable path, got '{target}': {error}.") from None
+    write_whole(target, html, "a report")
     return target
 
 

@@ -20,6 +20,7 @@ from condshap.studies.abalone import AbaloneCell
 from condshap.studies.catalogue import STUDIES, Choice, Entry, choose, find_study
 from condshap.studies.methods import available_methods
 from condshap.studies.runner import Study
+from condshap.writing import write_whole
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -> int:
@@ -148,7 +149,7 @@ def _deliver(text: str, path: Path | None) -> int:
         print(text, end="")
         return 0
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    write_whole(path, text, "a table")
     print(f"Written: {path}")
     return 0
 

@@ -1,7 +1,8 @@
 """Results of a study as lines of JSON: one for each finished method of a repetition, written at once.
 
 A run that is killed loses nothing that was finished. What it was writing at that moment is the torn end of the file,
-which readers skip and the next run cuts off.
+which readers skip and the next run cuts off. A line ends with a checksum of what stands before it, so that damage is an
+error that says where.
 """
 
 from __future__ import annotations
@@ -9,13 +10,17 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import StorageError
+from condshap.sealing import checksum
 
-FORMAT = 1
+FORMAT = 2
+_UNSEALED = 1  # lines from before there were checksums
+_SEALED = re.compile(r'(.*), "sha256": "([0-9a-f]{16})"', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Store:
         """Write a result in one piece."""
         line = {"format": FORMAT, **asdict(result.key)}
         line |= {field.name: _as_json(getattr(result, field.name)) for field in fields(result) if field.name != "key"}
-        data = (json.dumps(line, allow_nan=False) + "\n").encode()
+        data = (_seal(line) + "\n").encode()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open(
@@ -107,19 +112,28 @@ class Store:
         """All results; of several with the same key the last one counts."""
         if not self.path.exists():
             return {}
-        lines = self.path.read_text().split("\n")
-        found = [self._parse(i, line) for i, line in enumerate(lines, start=1) if not _is_torn(line)]
-        return {result.key: result for result in found}
+        lines = self.path.read_bytes().split(b"\n")
+        found = [self._parse(i, line.decode(errors="replace")) for i, line in enumerate(lines, start=1)]
+        return {result.key: result for result in found if result is not None}
 
-    def _parse(self, number: int, line: str) -> Result:
+    def _parse(self, number: int, line: str) -> Result | None:
+        """Result in a line, None for one that was never finished."""
+        if _is_torn(line):
+            return None
         try:
             parts: dict[str, Any] = json.loads(line)
-            if parts.pop("format") != FORMAT:
+            form = parts.pop("format")
+            if form not in {FORMAT, _UNSEALED}:
                 raise StorageError(f"results in {self.path} must have format {FORMAT}, line {number} has another one.")
+            if form == FORMAT and not _is_whole_line(line):
+                raise ValueError(f"its checksum {parts.get('sha256')!r} is that of another line")
+            parts.pop("sha256", None)
             key = Key(**{field.name: parts.pop(field.name) for field in fields(Key)})
             values: dict[str, Any] = {name: math.nan if part is None else part for name, part in parts.items()}
             return Result(key, **values)
-        except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+        except StorageError:
+            raise
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise StorageError(
                 f"lines of {self.path} must be results of a study, line {number} is not: {error!r}. Remove that line, or "
                 "choose another file."
@@ -130,7 +144,24 @@ def _as_json(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
+def _seal(line: dict[str, Any]) -> str:
+    """JSON of a line, with a checksum of all that is before it at its end."""
+    text = json.dumps(line, allow_nan=False).removesuffix("}")
+    return f'{text}, "sha256": "{checksum(text.encode())}"}}'
+
+
+def _is_whole_line(line: str) -> bool:
+    found = _SEALED.fullmatch(line.removesuffix("}"))
+    return found is not None and checksum(found[1].encode()) == found[2]
+
+
 def _is_torn(line: str) -> bool:
-    """Whether a line is empty or only the beginning of a result, as a killed run or a full disk leaves it."""
+    """Whether a line is empty or only the beginning of a result, as a killed run or a full disk leaves it.
+
+    One that goes on after its checksum, but not with its end, was finished and then damaged.
+    """
     start = '{"format"'
-    return start.startswith(line[: len(start)]) and not line.endswith("}")
+    if not start.startswith(line[: len(start)]) or line.endswith("}"):
+        return False
+    found = _SEALED.match(line)
+    return found is None or found.end() == len(line)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
+from condshap.exceptions import StorageError
 from condshap.precision import allocate_samples
 from condshap.predict import Predictor
+from condshap.sealing import is_sealed, new_seal, sealed
 from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
 from condshap.studies.cells import Cell, Problem
 from condshap.studies.designs import Burr
 from condshap.types import Floats, Indices
+from condshap.writing import write_whole
 
 _MORE = 2
 _REPLICATES = 2
@@ -52,10 +57,9 @@ def find_truth(cell: Cell, repetition: int, problem: Problem, folder: Path) -> T
         return found
     truth = compute_truth(problem)
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(f".{os.getpid()}.part.npz")
     seconds = np.array([truth.cpu, truth.wall])
-    np.savez_compressed(unfinished, v=truth.v, std_errors=truth.std_errors, masks=problem.plan.masks, seconds=seconds)
-    unfinished.replace(path)  # a run that is stopped while it writes leaves no broken file
+    arrays = {"v": truth.v, "std_errors": truth.std_errors, "masks": problem.plan.masks, "seconds": seconds}
+    write_whole(path, _packed(arrays), "a truth")
     return truth
 
 
@@ -112,11 +116,26 @@ def _solved(v: Floats, std_errors: Floats, plan: CoalitionPlan, cpu: float, wall
     return Truth(v, std_errors, solved.values[..., 0], error, cpu, wall)
 
 
+def _packed(arrays: dict[str, Any]) -> bytes:
+    """Arrays as an .npz file whose comment is a checksum of the whole."""
+    file, seal = BytesIO(), new_seal()
+    np.savez_compressed(file, **arrays)
+    with ZipFile(file, "a") as archive:
+        archive.comment = seal.encode()
+    return sealed(file.getvalue(), seal)
+
+
 def _read(path: Path, problem: Problem) -> Truth | None:
-    """Truth in a file, None if there is none, or one of other coalitions or another model."""
+    """Truth in a file, None if there is none, or one of other coalitions or another model; a damaged one is refused."""
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as arrays:
+    content = path.read_bytes()
+    if not is_sealed(content):
+        raise StorageError(
+            f"'{path}' must be a truth as it was written, but has no checksum, or that of other bytes: it is damaged, or "
+            "from before there were checksums. Remove it, and the truth is computed again."
+        )
+    with np.load(BytesIO(content), allow_pickle=False) as arrays:
         v, std_errors, masks, seconds = (arrays[name] for name in ("v", "std_errors", "masks", "seconds"))
     expected, n_rows = _predictions(problem), len(problem.X)
     if not np.array_equal(masks, problem.plan.masks) or v.shape != (len(masks), n_rows):

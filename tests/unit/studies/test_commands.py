@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_written_is_a_clear_error(store, locked, capsys)
     assert f"results must be written to {locked}/s.jsonl" in capsys.readouterr().err
     assert main(["table", *SMALL, "--store", str(store), "--write", f"{locked}/page.md"]) == 1
     error = capsys.readouterr().err
-    assert f"Error: {locked}/page.md must be" in error
+    assert f"Error: a table must be saved to a writable path, got '{locked}/page.md'" in error
     assert len(error.splitlines()) == 1
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from condshap.plots.style import COLOURS, GREY
+from condshap.writing import write_figure
 
 __all__ = ["COLOURS", "GREY", "new_figure", "save"]
 
@@ -24,5 +25,5 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     """Write a figure as PNG."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.png"
-    figure.savefig(path, dpi=_DPI)
+    write_figure(figure, path, dpi=_DPI)
     return path
