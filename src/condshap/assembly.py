@@ -17,6 +17,7 @@ from condshap.combination import Part
 from condshap.exceptions import CondShapWarning
 from condshap.explanation import Explanation, Provenance
 from condshap.maker import digest_of_maker
+from condshap.members import MemberSpread
 from condshap.solvers import ShapleyValues
 from condshap.tables import snapshot
 from condshap.types import Floats, Indices, Table
@@ -65,9 +66,17 @@ def describe(
 
 
 def assemble_explanation(
-    explainer: Explainer, X: Table, table: ValueTable, solved: ShapleyValues, provenance: Provenance
+    explainer: Explainer,
+    X: Table,
+    table: ValueTable,
+    solved: ShapleyValues,
+    provenance: Provenance,
+    spread: MemberSpread | None = None,
 ) -> Explanation:
     """Explanation of the rows of `X` from arrays with an axis for outputs, which goes where there is only one."""
+    model_errors = None if spread is None else spread.errors()
+    if model_errors is not None:
+        provenance = replace(provenance, model_errors_from="members")
     squeeze = len(explainer.predictor_.output_names) == 1
 
     def shaped(array: Floats) -> Floats:
@@ -78,6 +87,7 @@ def assemble_explanation(
         base_values=shaped(table.values[0].copy()),
         predictions=shaped(table.values[-1].copy()),
         std_errors=shaped(solved.std_errors),
+        model_errors=shaped(np.zeros_like(solved.values) if model_errors is None else model_errors),
         value_table=replace(table, values=shaped(table.values), std_errors=shaped(table.std_errors)),
         data=snapshot(X),
         feature_names=explainer.schema_.names,

@@ -13,9 +13,11 @@ from condshap.assembly import assemble_explanation, describe
 from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
-from condshap.explanation import Explanation, Provenance
+from condshap.explanation import Explanation
+from condshap.members import MemberSpread
 from condshap.options import check_coalitions
-from condshap.types import Outputs, Rows, Table
+from condshap.types import Indices, Outputs, Rows, Table
+from condshap.value_tables import is_read, value_table
 from condshap.values import ValueTable
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ def explain_until(
     *,
     start: float,
     known: ValueTable | None = None,
-    before: Provenance | None = None,
+    before: Explanation | None = None,
 ) -> Explanation:
     """Explain rows with as many coalitions as the tolerance needs.
 
@@ -40,15 +42,25 @@ def explain_until(
     X, rows : (R, M) the table as given and encoded
     predictions : (R, O) for them
     start : when explaining began
-    known, before : value table (C, R, O) and provenance of an explanation to go on from
+    known, before : value table (C, R, O) of an explanation to go on from, and that explanation
     """
     check_coalitions("auto", tolerance, None)
     settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
     some = explainer.predictor_(explainer.example_rows_.copy())
     scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
     quiet = replace(settings, progress=False)  # one bar, not one for every batch
+    spread: MemberSpread | None = None
+
+    def estimate(positions: Indices, chosen: Indices) -> ValueTable:
+        """Members are looked at in the first coalitions that all rows have."""
+        nonlocal spread
+        own = None
+        if spread is None and before is None and len(positions) > 2:
+            own = spread = _first_spread(explainer, positions, len(rows))
+        return value_table(explainer, rows[chosen], predictions[chosen], positions, quiet, own)
+
     found = converge(
-        lambda positions, chosen: explainer._values(rows[chosen], predictions[chosen], positions, quiet),
+        estimate,
         plan,
         pairs,
         Goal(tolerance, scale, settings.progress),
@@ -58,13 +70,22 @@ def explain_until(
         explainer,
         found.plan,
         explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
-        seconds=time.perf_counter() - start + (before.seconds["explain"] if before else 0.0),
+        seconds=time.perf_counter() - start + (before.provenance.seconds["explain"] if before else 0.0),
         tolerance=float(tolerance),
         reached=found.reached,
         n_iterations=found.n_iterations,
-        warned=warn_if_missed(explainer._is_read(rows, predictions)),
+        warned=warn_if_missed(is_read(explainer, rows, predictions)),
     )
-    return assemble_explanation(explainer, X, found.table, found.solved, about)
+    explanation = assemble_explanation(explainer, X, found.table, found.solved, about, spread)
+    if before is not None and before.provenance.model_errors_from is not None:
+        return explanation.with_model_errors(before.model_errors, source=before.provenance.model_errors_from)
+    return explanation
+
+
+def _first_spread(explainer: Explainer, positions: Indices, n_rows: int) -> MemberSpread:
+    """Spread over the first pairs of the sequence, which are at `positions` (c,)."""
+    plan, where = beginning(explainer.plan_, explainer.pairs_, len(positions) // 2)
+    return MemberSpread(plan, n_rows, len(explainer.predictor_.output_names), np.flatnonzero(np.isin(where, positions)))
 
 
 def known_table(explanation: Explanation, explainer: Explainer) -> ValueTable:

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from condshap.accelerator.finding import find_accelerator
-from condshap.adaptive import Aim, choose_samples, reach_target
+from condshap.adaptive import choose_samples
 from condshap.additive import find_knots, kind_of_reading, read_function, without_model
-from condshap.additive_proof import TrainingProof, is_met, warn_if_missed
+from condshap.additive_proof import TrainingProof, warn_if_missed
 from condshap.approaches.base import (
     Approach,
     check_approach_options,
@@ -29,12 +29,12 @@ from condshap.automatic import explain_until, known_table
 from condshap.checking import announce_departures, check_draws
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
-from condshap.combination import Part, make_parts, restrict_parts
+from condshap.combination import Part, make_parts
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
 from condshap.maker import check_maker, digest_of_fit
-from condshap.numerics.affine import AdditiveFunction
+from condshap.members import MemberSpread
 from condshap.options import (
     check_choice,
     check_coalitions,
@@ -44,13 +44,14 @@ from condshap.options import (
     check_positive,
     parse_memory,
 )
-from condshap.precision import allocate_samples, measure_error_factors, squared_influences
+from condshap.precision import allocate_samples
 from condshap.predict import Predictor
 from condshap.row_outputs import check_base_value, fillers_of, predict_complete, predict_gaps, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.solvers import solve_shapley
-from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
-from condshap.values import Moments, Settings, ValueTable, estimate_values, join_rows
+from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
+from condshap.value_tables import aim_of, error_factors, is_read, value_table
+from condshap.values import Settings
 
 _FEW_ROWS = 50
 
@@ -113,9 +114,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
         noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
         of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
-        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused. Thresholds of
-        trees are read one by one; whatever else is read must give the predictions of all training rows. Explained rows whose
-        predictions are not the sums of what was read are left to the model itself, with a warning.
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused. Thresholds
+        of trees are read one by one; whatever else is read must give the predictions of all training rows. Explained rows
+        whose predictions are not the sums of what was read are left to the model itself, with a warning.
     check_draws : bool
         Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
         `draw_check_` has what was found. It calls no model and takes about a second.
@@ -278,18 +279,21 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.draw_check_ = self._check_draws(rows)
         outputs = self._outputs if self.base_value is not None else self._predict(rows, self._outputs)
         self.base_value_ = np.asarray(outputs.mean(axis=0))
-        factors = self._error_factors(rows)
+        factors = error_factors(self, rows)
         if self.target_error is not None:
             parts = without_model(self.parts_, self.function_)
             self.n_samples_ = choose_samples(
-                parts, self.predictor_, rows, self.masks_, self._aim(factors), seed=self.seed, settings=self._settings()
+                parts,
+                self.predictor_,
+                rows,
+                self.masks_,
+                aim_of(self, factors),
+                seed=self.seed,
+                settings=self._settings(),
             )
-            factors = self._error_factors(rows)
+            factors = error_factors(self, rows)
         self.made_by_ = digest_of_fit(self, rows)
         self.error_factors_ = factors
-
-    def _aim(self, factors: Floats) -> Aim:
-        return Aim(float(self.target_error or 0.0), squared_influences(self.plan_), self.n_samples_, factors)
 
     def explain(self, X: Table) -> Explanation:
         """Explain rows (R, M): their conditional Shapley values, with standard errors."""
@@ -301,13 +305,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Explain encoded rows (R, M) with known predictions (R, O)."""
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
-        table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
+        spread = MemberSpread(self.plan_, len(rows), len(self.predictor_.output_names))
+        positions = np.arange(len(self.plan_.masks))
+        table = value_table(self, rows, predictions, positions, self._settings(), spread)
         solved = solve_shapley(table.values, table.std_errors, self.plan_)
         warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
-        warned += warn_if_missed(self._is_read(rows, predictions))
+        warned += warn_if_missed(is_read(self, rows, predictions))
         seconds = time.perf_counter() - start
         about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
-        return assemble_explanation(self, X, table, solved, about)
+        return assemble_explanation(self, X, table, solved, about, spread)
 
     __call__ = explain
 
@@ -332,7 +338,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             known.values[-1],
             start=start,
             known=known,
-            before=explanation.provenance,
+            before=explanation,
         )
 
     def estimate_model_errors(self, X: Table, *, n_refits: int = 8) -> Floats:
@@ -343,8 +349,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. What an approach cannot express, such
-        as the skewness of rows for ``gaussian``, is not in them.
+        Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. What an approach cannot express,
+        such as the skewness of rows for ``gaussian``, is not in them.
         """
         from condshap.model_errors import bootstrap_errors
 
@@ -359,7 +365,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         other.parts_ = other._fit_parts(make_parts(self.approach, self.plan_), rows)
         if self.base_value is None:
             other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
-        other.error_factors_ = other._error_factors(rows)
+        other.error_factors_ = error_factors(other, rows)
         return other
 
     def save(self, path: str | Path) -> None:
@@ -491,79 +497,3 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         found = check_draws(self.parts_, rows, self.schema_, self.plan_, self.masks_, seed=self.seed)
         announce_departures(found, self.parts_)
         return found
-
-    def _error_factors(self, rows: Rows) -> Floats:
-        """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
-        factors = np.ones((len(self.plan_.masks), len(self.predictor_.output_names)))
-        for part in without_model(self.parts_, self.function_):
-            if is_sampler(part.approach) and _has_unknown_error(part, rows, self):
-                factors[part.positions] = measure_error_factors(
-                    part, self.predictor_, rows, self.plan_, self.masks_, self.n_samples_, seed=self.seed
-                )
-        return factors
-
-    def _values(self, rows: Rows, predictions: Outputs, positions: Indices, settings: Settings) -> ValueTable:
-        """Value table of the plan's coalitions at `positions` (c,), ascending.
-
-        Rows whose predictions are not what was read of an additive model are left to the model itself.
-        """
-        is_read = self._is_read(rows, predictions)
-        if is_read.all():
-            return self._estimate(rows, predictions, positions, settings, self.function_)
-        tables = [
-            (some, self._estimate(rows[some], predictions[some], positions, settings, function))
-            for some, function in ((is_read, self.function_), (~is_read, None))
-            if some.any()
-        ]
-        return join_rows(tables)
-
-    def _is_read(self, rows: Rows, predictions: Outputs) -> Masks:
-        """Rows (R, M) whose predictions (R, O) are the sums that were read, (R,); those with gaps to draw have none."""
-        if self.function_ is None or self.read_limit_ is None:
-            return np.ones(len(rows), dtype=bool)
-        met = is_met(self.function_, rows, predictions, self.read_limit_, self.example_rows_[0])
-        return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(self.parts_)))
-
-    def _estimate(
-        self,
-        rows: Rows,
-        predictions: Outputs,
-        positions: Indices,
-        settings: Settings,
-        function: AdditiveFunction | None,
-    ) -> ValueTable:
-        """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
-        is_usual = function is self.function_
-        parts = without_model(restrict_parts(self.parts_, positions), function)
-        samples, masks = self.n_samples_ if is_usual else self.asked_samples_, self.masks_[positions]
-        factors = (
-            self.error_factors_ if is_usual else np.ones_like(self.error_factors_)
-        )  # of independent draws: no less
-        moments = estimate_values(
-            parts, self.predictor_, rows, masks, samples[positions], seed=self.seed, settings=settings
-        )
-        if self.target_error is not None:  # of all coalitions
-            aim = replace(self._aim(factors), n_samples=samples)
-            moments = reach_target(parts, self.predictor_, rows, masks, moments, aim, seed=self.seed, settings=settings)
-        return self._complete(moments, predictions, positions, factors)
-
-    def _complete(self, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
-        """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
-        values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
-        is_grand = positions == len(self.plan_.masks) - 1
-        values[positions == 0], values[is_grand] = self.base_value_, predictions
-        variances *= np.where(moments.is_nominal[:, None], factors[positions], 1.0)[:, None, :]
-        errors = np.sqrt(variances, out=variances)
-        n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
-        return ValueTable(self.plan_.masks[positions], values, errors, n_evaluations)
-
-
-def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
-    """Try one small sample to see whether the approach leaves its error to be measured."""
-    if len(part.positions) == 0:
-        return False
-    first = part.positions[:1]
-    keys = np.zeros(1, dtype=np.uint64)
-    n_samples = int(explainer.n_samples_[first[0]])
-    samples = part.approach.sample(rows[:1], explainer.masks_[first], n_samples, keys=keys, seed=0)
-    return samples.error_factor is None

@@ -59,9 +59,9 @@ class Explanation:
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
     std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
-    model_errors : shape of `values`; how far values are off because the features' distribution was learned. Where networks are
-        averaged, the error of their training, from how far they differ; else 0, until `Explainer.estimate_model_errors` has
-        estimated them and the error from few training rows with them. `provenance.model_errors_from` tells which
+    model_errors : shape of `values`; how far values are off because the features' distribution was learned. Where networks
+        or regressors are averaged, the error of their training, from how far they differ; else 0. What few training rows
+        add is estimated by `Explainer.estimate_model_errors`, on demand. `provenance.model_errors_from` tells which
     value_table : v(S) for all coalitions used; NaN where ``n_coalitions="auto"`` did without one for a row
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them

@@ -1,4 +1,4 @@
-r"""Members of an ensemble, their v(S) -> errors of training: how far the values of the ensemble would move with another seed.
+r"""Members of an ensemble, their v(S) -> errors of training: how far values would move with another seed.
 
 An approach that averages E members, such as networks trained from different starts, learns a different distribution with
 every seed. How far the members differ tells how far their average would: with phi_e the Shapley values of member e,
@@ -14,11 +14,13 @@ add to the Shapley values is summed up coalition by coalition, in an order that 
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.shapley import can_separate, each_column, shapley_coefficients, wls_operator
-from condshap.types import Floats, Indices, Values
+from condshap.types import Floats, Indices, Masks, Values
 
 _OWN = 4.0  # members that the average over rows counts as, beside the row's own
 _FLOOR = 0.05  # of the average over rows, below which no row's squared error falls
@@ -27,43 +29,66 @@ _FLOOR = 0.05  # of the average over rows, below which no row's squared error fa
 class MemberSpread:
     """Shapley values of every member as deviations from those of all, gathered block by block.
 
+    Parameters
+    ----------
+    plan : coalitions by which Shapley values are found
+    n_rows, n_outputs : R and O
+    positions : (c,) coalitions of the plan that are asked for, by default all
+
     Attributes
     ----------
-    operator : (P, C) by which v of the plan's coalitions becomes Shapley values
-    deviations : (E, R, P, O), None until a block had members
+    deviations : (E, R, P, O), None as long as no block had members
     """
 
-    def __init__(self, operator: Floats, n_rows: int, n_outputs: int) -> None:
-        self.operator = operator
+    def __init__(self, plan: CoalitionPlan, n_rows: int, n_outputs: int, positions: Indices | None = None) -> None:
+        self._plan, self._positions = plan, positions
+        self._shape = (n_rows, plan.n_players, n_outputs)
+        self._noise: Floats = np.zeros(self._shape)
         self.deviations: Floats | None = None
-        self._shape = (n_rows, len(operator), n_outputs)
 
-    @classmethod
-    def of(cls, plan: CoalitionPlan, n_rows: int, n_outputs: int) -> MemberSpread | None:
-        """Spread over the coalitions of a plan; None where they do not tell the players apart."""
-        operator = influences(plan)
-        return None if operator is None else cls(operator, n_rows, n_outputs)
+    @cached_property
+    def operator(self) -> Floats | None:
+        """A_jS of the coalitions that are asked for, (P, c); None where they do not tell the players apart."""
+        found = influences(self._plan)
+        return found if found is None or self._positions is None else found[:, self._positions]
 
     def add(self, coalitions: Indices, rows: slice, deviations: Values) -> None:
-        """Count what members' v (E, c, r, O) differ from that of all, for coalitions (c,) of the plan and some rows."""
+        """Count what members' v (E, c, r, O) differ from that of all, for some of the coalitions and rows."""
+        if self.operator is None:
+            return
         if self.deviations is None:
             self.deviations = np.zeros((len(deviations), *self._shape))
         total = self.deviations[:, rows]
         for c, one in zip(coalitions, np.moveaxis(deviations, 1, 0), strict=True):
             total += one[:, :, None, :] * self.operator[:, c, None]
 
-    def errors(self, variances: Values) -> Floats | None:
-        """Errors of training (R, P, O), given the Monte Carlo variances of v, (C, R, O); None without members.
+    def count_noise(self, variances: Values) -> None:
+        """Note Monte Carlo variances (c, R, O) of v, which deviations hold, too."""
+        if self.deviations is not None and self.operator is not None:
+            columns = variances.reshape(len(variances), -1)
+            by_player = each_column(self.operator**2, columns).reshape(-1, *variances.shape[1:])
+            self._noise = np.ascontiguousarray(by_player.swapaxes(0, 1))
+
+    def empty(self, n_rows: int) -> MemberSpread:
+        """One of the same coalitions, for other rows."""
+        return MemberSpread(self._plan, n_rows, self._shape[2], self._positions)
+
+    def take_rows(self, some: Masks, other: MemberSpread) -> None:
+        """Take up what another one has gathered for some (R,) of the rows."""
+        if other.deviations is not None:
+            if self.deviations is None:
+                self.deviations = np.zeros((len(other.deviations), *self._shape))
+            self.deviations[:, some], self._noise[some] = other.deviations, other._noise
+
+    def errors(self) -> Floats | None:
+        """Errors of training (R, P, O), None without members.
 
         A handful of members says little about a single value: squared errors are drawn towards their average over rows.
         """
         if self.deviations is None or len(self.deviations) < 2:
             return None
         n = len(self.deviations)
-        spread = self.deviations.var(axis=0, ddof=1) / n
-        columns = variances.reshape(len(variances), -1)
-        noise = each_column(self.operator**2, columns).reshape(-1, *variances.shape[1:]).swapaxes(0, 1)
-        return pool_squares(spread - noise, n)
+        return pool_squares(self.deviations.var(axis=0, ddof=1) / n - self._noise, n)
 
 
 def influences(plan: CoalitionPlan) -> Floats | None:

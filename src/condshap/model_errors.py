@@ -1,9 +1,9 @@
-r"""Fitted explainer, rows -> errors of the model of the features: what other training rows and another training would change.
+r"""Fitted explainer, rows -> errors of the learned distribution: what other training rows and another seed would change.
 
-`std_errors` know how many samples and coalitions were used. They do not know that the distribution of the features was itself
-learned, from few rows and, in networks, by chance. A parametric bootstrap does: tables like the training rows are drawn from
-the fitted approach, the approach is fitted to each of them, and the same rows are explained again. With phi the values at
-hand and phi_b those of B refits,
+`std_errors` know how many samples and coalitions were used. They do not know that the distribution of the features was
+itself learned, from few rows and, in networks, by chance. A parametric bootstrap does: tables like the training rows are
+drawn from the fitted approach, the approach is fitted to each of them, and the same rows are explained again. With phi the
+values at hand and phi_b those of B refits,
 
 .. math::
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
 from condshap.exceptions import OptionError
+from condshap.members import pool_squares
 from condshap.progress import make_bar
 from condshap.seeding import derive_seed, generator, hash_words, stage_word
 from condshap.types import Floats, Masks, Rows, Table
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 _STAGE = "bootstrap"
 _BIAS = 0.5
-_OWN = 4.0  # refits that the average over rows counts as, beside the row's own
-_FLOOR = 0.05  # of the average over rows, below which no row's squared error falls
 _SAMPLES = 8  # drawn of a row, of which one is kept: members of an ensemble share them out
 _WAYS = 16  # pairs of coalitions by which the rows of a table are drawn
 
@@ -56,17 +55,13 @@ def bootstrap_errors(explainer: Explainer, X: Table, n_refits: int) -> Floats:
 def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:
     """Errors of the values of `first` from those of at least two refits, see above.
 
-    Few refits say little about a single value. Squared errors are therefore drawn towards their average over rows, which
-    counts as four refits.
+    Few refits say little about a single value. Squared errors are therefore drawn towards their average over rows.
     """
     values = np.stack([one.values for one in refits])
     noise = np.mean([one.std_errors**2 for one in refits], axis=0)
     variance = values.var(axis=0, ddof=1)
     bias = (values.mean(axis=0) - first.values) ** 2 - variance / len(refits) - first.std_errors**2
-    own = variance - noise + _BIAS * bias
-    average = np.maximum(own.mean(axis=0, keepdims=True), 0.0)
-    squares = (len(refits) * own + _OWN * average) / (len(refits) + _OWN)
-    return np.asarray(np.sqrt(np.maximum(squares, _FLOOR * average)))
+    return pool_squares(variance - noise + _BIAS * bias, len(refits))
 
 
 def _training_rows(explainer: Explainer) -> Rows:

@@ -35,7 +35,9 @@ from condshap.stored_values import restore_values, store_values
 from condshap.types import Model, Outputs
 
 _OPTIONS_APART = {"model", "approach", "coalitions"}
-_LEARNED_APART = {"schema_", "training_rows_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_", "draw_check_"}
+_LEARNED_APART = {
+    "schema_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_", "draw_check_", "training_rows_",
+}  # fmt: skip
 _CLEARLY = 1e-4  # of the largest prediction; rounding on another machine or device stays far below
 
 

@@ -1,9 +1,10 @@
 """Explanation <-> one Parquet file: readable by anything, no pickle.
 
-One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>`` and
-``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and ``v_std_error`` lists over
-(coalition, output). Names, coalitions, provenance and the dtypes of the rows (see `condshap.stored_tables`) are JSON in
-the file's metadata under the key ``condshap``; a checksum of the whole file is there too, see `condshap.sealing`.
+One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>``,
+``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
+``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
+`condshap.stored_tables`) are JSON in the file's metadata under the key ``condshap``; a checksum of the whole file is there
+too, see `condshap.sealing`.
 """
 
 from __future__ import annotations

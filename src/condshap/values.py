@@ -16,6 +16,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler, ConditionalSamples, Donors, DrawnRows, Outcomes, is_sampler
 from condshap.combination import Part
+from condshap.members import MemberSpread, member_deviations
 from condshap.numerics.blocks import block_variances, variance_scale
 from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
 from condshap.numerics.threads import single_threaded_blas
@@ -77,6 +78,8 @@ class Moments:
     variances: Values
     is_nominal: Masks
     n_evaluations: int
+    members: Values | None = None
+    """How far means of the members of an ensemble are from that of all, (E, C, R, O), where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,7 @@ def estimate_values(
     *,
     seed: int,
     settings: Settings,
+    spread: MemberSpread | None = None,
 ) -> Moments:
     """Estimate v(S) of every interior coalition and every row of `X` (R, M).
 
@@ -113,11 +117,11 @@ def estimate_values(
     def work(block: _Block) -> Moments:
         chosen, rows = masks[block.coalitions], X[block.rows]
         batch = draw(block.part.approach, rows, chosen, block.n_samples, keys[block.rows], seed)
-        return evaluate([batch], predictor)[0]
+        return evaluate([batch], predictor, by_member=spread is not None)[0]
 
     for part in parts:
         if not is_sampler(part.approach):
-            means[part.positions] = part.approach.estimate(X, masks[part.positions])
+            means[part.positions] = _regress(part, X, masks, spread)
     samplers = [part for part in parts if is_sampler(part.approach)]
     here = [part for part in samplers if not _draws_there(part, settings)]
     there = [part for part in samplers if _draws_there(part, settings)]
@@ -137,7 +141,19 @@ def estimate_values(
         variances[block.coalitions, block.rows] = moments.variances
         is_nominal[block.coalitions] = moments.is_nominal
         n_evaluations += moments.n_evaluations
+        if spread is not None and moments.members is not None:
+            spread.add(block.coalitions, block.rows, moments.members)
     return Moments(means, variances, is_nominal, n_evaluations)
+
+
+def _regress(part: Part, X: Rows, masks: Masks, spread: MemberSpread | None) -> Values:
+    """Estimates (c, R, O) of an approach that does not sample."""
+    approach, asked = part.approach, masks[part.positions]
+    if spread is None or not hasattr(approach, "estimate_members"):
+        return np.asarray(approach.estimate(X, asked))
+    each = np.asarray(approach.estimate_members(X, asked))  # (E, c, R, O)
+    spread.add(part.positions, slice(None), each - each.mean(axis=0))
+    return np.asarray(each.mean(axis=0))
 
 
 Batch: TypeAlias = tuple[ConditionalSamples | Outcomes, Rows, Masks]
@@ -160,16 +176,20 @@ def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, key
         return sampler.sample(X, masks, n_samples, keys=keys, seed=seed), X, masks
 
 
-def evaluate(batches: Sequence[Batch], predictor: Predictor) -> list[Moments]:
+def evaluate(batches: Sequence[Batch], predictor: Predictor, *, by_member: bool = False) -> list[Moments]:
     """Predict several batches of samples in one call of the model and reduce each to its moments."""
     if isinstance(batches[0][0], Outcomes):
-        return [_reduce_outcomes(outcomes) for outcomes, _, _ in batches if isinstance(outcomes, Outcomes)]
+        outcomes = (batch[0] for batch in batches if isinstance(batch[0], Outcomes))
+        return [_reduce_outcomes(one, by_member=by_member) for one in outcomes]
     spliced = [splice(samples, X, masks) for samples, X, masks in batches if not isinstance(samples, Outcomes)]
     rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])
     outputs = predictor.sampled(rows)
     ends = np.cumsum([len(part.rows) for part in spliced])
     pieces = np.split(outputs, ends[:-1])
-    return [_reduce(piece, part, batch[0]) for piece, part, batch in zip(pieces, spliced, batches, strict=True)]
+    return [
+        _reduce(piece, part, batch[0], by_member=by_member)
+        for piece, part, batch in zip(pieces, spliced, batches, strict=True)
+    ]
 
 
 def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
@@ -179,15 +199,15 @@ def splice(samples: ConditionalSamples, X: Rows, masks: Masks) -> Spliced:
     return splice_donors(samples.indices, samples.table, samples.weights, X, masks, may_repeat=samples.may_repeat)
 
 
-def _reduce_outcomes(outcomes: Outcomes) -> Moments:
+def _reduce_outcomes(outcomes: Outcomes, *, by_member: bool) -> Moments:
     """Moments of what no model was asked for."""
     f = outcomes.values
     flat = f.reshape(-1, f.shape[3])
-    return replace(_reduce(flat, Spliced(flat, None, f.shape[:3]), outcomes), n_evaluations=0)
+    return replace(_reduce(flat, Spliced(flat, None, f.shape[:3]), outcomes, by_member=by_member), n_evaluations=0)
 
 
-def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Outcomes) -> Moments:
-    """Weighted means over samples and their variances."""
+def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Outcomes, *, by_member: bool) -> Moments:
+    """Weighted means over samples and their variances, and how far those of members differ."""
     f = (outputs if spliced.positions is None else outputs[spliced.positions]).reshape(*spliced.shape, -1)
     weights = None if samples.weights is None else _normalised(samples.weights)
     means = f.mean(axis=2) if weights is None else _in_order(weights * f)
@@ -202,7 +222,9 @@ def _reduce(outputs: Outputs, spliced: Spliced, samples: ConditionalSamples | Ou
     if samples.error_factor is not None:
         factors = np.broadcast_to(samples.error_factor, means.shape[:2])[..., None]
         variances = np.where(factors == 0.0, 0.0, variances * factors)  # all donors were taken
-    return Moments(means, variances, np.full(len(means), is_measured), len(outputs))
+    members = None if isinstance(samples, Donors) or not by_member else samples.members
+    apart = None if members is None else member_deviations(f, weights, members)
+    return Moments(means, variances, np.full(len(means), is_measured), len(outputs), apart)
 
 
 def _squared_deviations(f: Floats, means: Floats, weights: Floats | None) -> Floats:
@@ -253,8 +275,8 @@ def _run_there(
         return drawn
 
     reduced = reduce_blocks(draw_there, model, blocks)
-    for means, variances, factor, n in _bar(reduced, len(blocks), settings):
-        yield Moments(means, variances, np.full(len(means), factor is None), n)
+    for means, variances, factor, n, members in _bar(reduced, len(blocks), settings):
+        yield Moments(means, variances, np.full(len(means), factor is None), n, members)
 
 
 def _limit(X: Rows, settings: Settings, k: int) -> int:

@@ -15,10 +15,12 @@ from torch import Tensor
 from condshap.accelerator.models import DeviceModel
 from condshap.numerics.blocks import block_starts, variance_scale
 from condshap.numerics.device_draws import DeviceDraws
+from condshap.types import Indices
 
 Name = TypeVar("Name")
-Reduced = tuple[Any, Any, float | None, int]
-"""Means and variances (C, R, O) as arrays, the error factor, the number of rows that were predicted."""
+Reduced = tuple[Any, Any, float | None, int, Any]
+"""Means and variances (C, R, O) as arrays, the error factor, the number of rows that were predicted, and how far means of
+members are from that of all, (E, C, R, O), or None."""
 
 _MOST_ROWS = 2**22
 _COPIES = 5  # a block's rows exist about this often: draws, noise, copies in other types
@@ -60,7 +62,20 @@ def _reduce(draws: DeviceDraws, begun: Any, model: DeviceModel) -> Reduced:
         else:
             spread = add_up(weights[:, None] * (f - means[:, :, None]) ** 2)
             variances = spread * _scale(weights) * draws.error_factor
-        return means.cpu().numpy(), variances.cpu().numpy(), draws.error_factor, len(outputs)
+        apart = None if draws.members is None else _member_deviations(weighted, weights, draws.members)
+        return means.cpu().numpy(), variances.cpu().numpy(), draws.error_factor, len(outputs), apart
+
+
+def _member_deviations(weighted: Tensor, weights: Tensor, members: Indices) -> Any:
+    """How far members' means are from that of all (E, C, R, O), as `condshap.members.member_deviations`."""
+    means, total = [], 0.0
+    for e in np.unique(members[members >= 0]):
+        own = torch.as_tensor(np.flatnonzero(members == e), device=weighted.device)
+        size = float(weights[own].sum())
+        means.append(add_up(weighted[:, :, own]) / size)
+        total += size
+    stacked = torch.stack(means)
+    return ((stacked - stacked.mean(dim=0)) * total).cpu().numpy()
 
 
 def _block_variances(weighted: Tensor, means: Tensor, weights: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,13 +34,15 @@ from condshap.types import Indices, Masks, Outputs, Rows, Values
 _MAX_ROWS = 2**21
 _MAX_NUMBERS = 2**25  # 256 MiB
 _BLOCK_NUMBERS = 2**22
+_MEMBERS, _MANY = 4, 64
 
 
 class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     """Regress f(x) on x with features masked, once for all coalitions; the prediction estimates v(S) = E[f(X) | x_S].
 
-    Every training row is repeated for every coalition of the plan but the empty one. A masked number is 0, and a column
-    of its own says so; a masked level is a level of its own.
+    Every training row is repeated for every coalition of the plan but the empty one, and where there are many, these are
+    dealt out to several regressors, whose mean counts: a single one changes with every seed, and says nothing of it. A
+    masked number is 0, and a column of its own says so; a masked level is a level of its own.
 
     Parameters
     ----------
@@ -49,9 +52,12 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
         same one). A ``random_state`` of None follows from the explainer's seed. The last bits of a row's values may depend
         on the rows beside it where the predictions of a regressor of yours do.
     n_coalitions_per_row : int, optional
-        Copies per training row, with coalitions drawn without replacement, the grand one as likely as the others. By
-        default all of them, unless the repeated table would have more than 2^21 rows or 2^25 numbers: then as many as
-        stay below both.
+        Copies per training row for every regressor, with coalitions drawn without replacement, the grand one as likely as
+        the others. By default all of them, or as many as keep the repeated table below 2^21 rows and 2^25 numbers, divided
+        by the number of regressors.
+    n_members : int, optional
+        Regressors that are averaged; how far they differ is the error of training, `Explanation.model_errors`. By default 4
+        if there are at least 64 coalitions, and else 1, which has all of them.
 
     Notes
     -----
@@ -64,9 +70,12 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
 
-    def __init__(self, regressor: Any = None, n_coalitions_per_row: int | None = None) -> None:
+    def __init__(
+        self, regressor: Any = None, n_coalitions_per_row: int | None = None, n_members: int | None = None
+    ) -> None:
         self.regressor = regressor
         self.n_coalitions_per_row = n_coalitions_per_row
+        self.n_members = n_members
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse what is no regressor, and more copies per row than coalitions."""
@@ -77,12 +86,21 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     def fit(
         self, X: Rows, predictions: Outputs, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int
     ) -> RegressionSurrogate:
-        """Fit one regressor to the training rows (N, M), repeated and masked, and the predictions (N, O) for them."""
-        # its own early stopping would validate on copies of the rows that it learns from
-        candidates = check_regressors(self.regressor, HistGradientBoostingRegressor(early_stopping=False))
-        self.n_levels_ = level_counts(schema)
+        """Fit regressors to the training rows (N, M), repeated and masked, and the predictions (N, O) for them."""
         masks = plan.masks[plan.masks.any(axis=1)]
-        self.n_copies_ = self._copies(len(X), len(masks), candidates)
+        n_members = self._n_members(len(masks))
+        # its own early stopping would validate on copies of the rows that it learns from; one alone need not be random
+        default = HistGradientBoostingRegressor(early_stopping=False, random_state=0 if n_members == 1 else None)
+        candidates = check_regressors(self.regressor, default)
+        self.n_levels_ = level_counts(schema)
+        self.n_copies_ = self._copies(len(X), len(masks), candidates, n_members)
+        seeds = [seed, *(derive_seed(seed, f"member {e}") for e in range(1, n_members))]
+        self.fitted_ = tuple(self._fit_member(X, predictions, masks, candidates, own) for own in seeds)
+        return self
+
+    def _fit_member(
+        self, X: Rows, predictions: Outputs, masks: Masks, candidates: tuple[Any, ...], seed: int
+    ) -> FittedRegressor:
         chosen = _choose_coalitions(len(X), len(masks), self.n_copies_, seed)
 
         def build(positions: Indices, limit: int) -> tuple[Design, Outputs]:
@@ -90,26 +108,33 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
             copies = np.repeat(positions, self.n_copies_)
             return self._design(X[copies], known, limit), predictions[copies]
 
-        self.fitted_ = fit_best(candidates, build, len(X), seed)
-        return self
+        return fit_best(candidates, build, len(X), seed)
 
     def estimate(self, X: Rows, masks: Masks) -> Values:
         """Predict rows (R, M) with all but the known columns of each of `masks` (C, M) hidden; (C, R, O)."""
+        return np.asarray(self.estimate_members(X, masks).mean(axis=0))
+
+    def estimate_members(self, X: Rows, masks: Masks) -> Values:
+        """Predict the same by every regressor, (E, C, R, O)."""
+        return np.stack([self._estimate_one(fitted, X, masks) for fitted in self.fitted_])
+
+    def _estimate_one(self, fitted: FittedRegressor, X: Rows, masks: Masks) -> Values:
         n_pairs = len(masks) * len(X)
-        at_once = max(1, _BLOCK_NUMBERS // self._width(self.fitted_.code_limit))
-        values = np.empty((n_pairs, self.fitted_.n_outputs))
+        at_once = max(1, _BLOCK_NUMBERS // self._width(fitted.code_limit))
+        values = np.empty((n_pairs, fitted.n_outputs))
         for start in range(0, n_pairs, at_once):
             coalition, row = np.divmod(np.arange(start, min(start + at_once, n_pairs)), len(X))
-            design = self._design(X[row], masks[coalition], self.fitted_.code_limit)
-            values[start : start + at_once] = self.fitted_.predict(design)
+            design = self._design(X[row], masks[coalition], fitted.code_limit)
+            values[start : start + at_once] = fitted.predict(design)
         return values.reshape(len(masks), len(X), -1)
 
     def to_state(self) -> State:
-        """Store the fitted regressor; nothing is fitted again."""
-        fitted = self.fitted_
-        packed = pack_estimator(fitted.models, f"the regressor of approach '{self.name}'")
+        """Store the fitted regressors; nothing is fitted again."""
+        models = tuple(model for fitted in self.fitted_ for model in fitted.models)
+        packed = pack_estimator(models, f"the regressor of approach '{self.name}'")
         facts = {
-            "code_limit": fitted.code_limit, "n_outputs": fitted.n_outputs, "n_levels": self.n_levels_,
+            "code_limits": tuple(fitted.code_limit for fitted in self.fitted_), "n_outputs": self.fitted_[0].n_outputs,
+            "n_models": tuple(len(fitted.models) for fitted in self.fitted_), "n_levels": self.n_levels_,
             "n_copies": self.n_copies_,
         }  # fmt: skip
         return stored_options(self).extended({"models": packed}, facts)
@@ -118,10 +143,13 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     def from_state(cls, state: State) -> RegressionSurrogate:
         """Inverse of `to_state`."""
         facts = state.facts
-        models = unpack_estimator(state.arrays["models"], f"the regressor of approach '{cls.name}'")
+        models = iter(unpack_estimator(state.arrays["models"], f"the regressor of approach '{cls.name}'"))
         approach = cls(**restored_options(state))
         approach.n_levels_, approach.n_copies_ = tuple(facts["n_levels"]), facts["n_copies"]
-        approach.fitted_ = FittedRegressor(models, facts["code_limit"], facts["n_outputs"])
+        approach.fitted_ = tuple(
+            FittedRegressor(tuple(islice(models, n)), limit, facts["n_outputs"])
+            for n, limit in zip(facts["n_models"], facts["code_limits"], strict=True)
+        )
         return approach
 
     def _design(self, X: Rows, known: Masks, limit: int) -> Design:
@@ -130,11 +158,17 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     def _width(self, limit: int) -> int:
         return design_width(masked_levels(self.n_levels_), limit)
 
-    def _copies(self, n_rows: int, n_masks: int, candidates: tuple[Any, ...]) -> int:
-        """Copies per training row: as many as wanted, else all that fit."""
+    def _n_members(self, n_masks: int) -> int:
+        if self.n_members is None:
+            return _MEMBERS if n_masks >= _MANY else 1
+        return check_integer("n_members", self.n_members, least=1)
+
+    def _copies(self, n_rows: int, n_masks: int, candidates: tuple[Any, ...], n_members: int) -> int:
+        """Copies per training row for each regressor: as many as wanted, else its share of all that fit."""
         if self.n_coalitions_per_row is None:
             width = max(self._width(code_limit(candidate)) for candidate in candidates)
-            return int(np.clip(min(_MAX_ROWS, _MAX_NUMBERS // width) // n_rows, 1, n_masks))
+            most = int(np.clip(min(_MAX_ROWS, _MAX_NUMBERS // width) // n_rows, 1, n_masks))
+            return -(-most // n_members)
         return self._wanted_copies(n_masks)
 
     def _wanted_copies(self, n_masks: int) -> int:

@@ -44,7 +44,8 @@ def bar(
 
     Notes
     -----
-    Error bars are one error to both sides, all errors together (`Explanation.errors`). Those of several rows, and of "N others", are upper bounds, because the
+    Error bars are one error to both sides, all errors together (`Explanation.errors`).
+    Those of several rows, and of "N others", are upper bounds, because the
     errors of rows and players may depend on each other: means, and sums, of the errors.
     """
     chosen = one_output(explanation, output)

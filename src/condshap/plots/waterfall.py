@@ -42,7 +42,8 @@ def waterfall(
 
     Notes
     -----
-    Error bars are one error of the Shapley value to both sides, all errors together (`Explanation.errors`); that of "N others" is an upper bound.
+    Error bars are one error of the Shapley value to both sides, all errors together
+    (`Explanation.errors`); that of "N others" is an upper bound.
     """
     chosen = one_output(explanation, output)
     row = find_row(len(explanation), row)

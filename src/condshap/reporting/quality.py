@@ -245,7 +245,10 @@ def _errors(source: str | None) -> str:
     sampling = "of samples and coalitions"
     if source is None:
         return f"{sampling}; that the features' distribution was learned is not in them"
-    more = {"members": "of training, from how far networks differ", "refits": "of the learned distribution, from refits"}
+    more = {
+        "members": "of training, from how far networks differ",
+        "refits": "of the learned distribution, from refits",
+    }
     return f"{sampling}, and {more.get(source, 'of the learned distribution, as given')}"
 
 
