@@ -277,12 +277,11 @@ class VAEAC(VAEACOptions):
         return None if np.ptp(weights) == 0 else weights
 
     def _members(self, n_samples: int) -> Indices | None:
-        """Which network drew each of K samples, -1 for companions and blind draws; None where there is one network."""
-        if len(self.networks_.fitted_.members) < 2:
-            return None
+        """Which network drew each of K samples, -1 for companions and blind draws; None where not two of them drew."""
         shares = ((member, self.networks_.shares(n), n) for member, n in self._shares(n_samples))
         drawn = [np.repeat(np.arange(len(own)), own) if member == 0 else np.full(n, -1) for member, own, n in shares]
-        return np.concatenate(drawn)
+        members = np.concatenate(drawn)
+        return members if members.max() > 0 else None
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""
