@@ -56,11 +56,17 @@ class MemberSpread:
         """Count what members' v (E, c, r, O) differ from that of all, for some of the coalitions and rows."""
         if self.operator is None:
             return
-        if self.deviations is None:
-            self.deviations = np.zeros((len(deviations), *self._shape))
-        total = self.deviations[:, rows]
+        self._make_room(len(deviations))
+        assert self.deviations is not None
+        total = self.deviations[: len(deviations), rows]  # where there are few samples, the last members have none
         for c, one in zip(coalitions, np.moveaxis(deviations, 1, 0), strict=True):
             total += one[:, :, None, :] * self.operator[:, c, None]
+
+    def _make_room(self, n_members: int) -> None:
+        known = 0 if self.deviations is None else len(self.deviations)
+        if n_members > known:
+            more = np.zeros((n_members - known, *self._shape))
+            self.deviations = more if self.deviations is None else np.concatenate([self.deviations, more])
 
     def count_noise(self, variances: Values) -> None:
         """Note Monte Carlo variances (c, R, O) of v, which deviations hold, too."""
@@ -76,9 +82,9 @@ class MemberSpread:
     def take_rows(self, some: Masks, other: MemberSpread) -> None:
         """Take up what another one has gathered for some (R,) of the rows."""
         if other.deviations is not None:
-            if self.deviations is None:
-                self.deviations = np.zeros((len(other.deviations), *self._shape))
-            self.deviations[:, some], self._noise[some] = other.deviations, other._noise
+            self._make_room(len(other.deviations))
+            assert self.deviations is not None
+            self.deviations[: len(other.deviations), some], self._noise[some] = other.deviations, other._noise
 
     def errors(self) -> Floats | None:
         """Errors of training (R, P, O), None without members.
