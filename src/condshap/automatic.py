@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condshap.assembly import assemble_explanation, describe
+from condshap.announcing import overheard
+from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
@@ -46,18 +47,21 @@ def explain_until(
     some = explainer.predictor_(explainer.example_rows_.copy())
     scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
     quiet = replace(settings, progress=False)  # one bar, not one for every batch
-    found = converge(
-        lambda positions, chosen: explainer._values(rows[chosen], predictions[chosen], positions, quiet),
-        plan,
-        pairs,
-        Goal(tolerance, scale, settings.progress),
-        known,
-    )
+    with overheard() as warned:
+        found = converge(
+            lambda positions, chosen: explainer._values(rows[chosen], predictions[chosen], positions, quiet),
+            plan,
+            pairs,
+            Goal(tolerance, scale, settings.progress),
+            known,
+        )
+        warn_if_blurred(found.solved, found.plan, explainer.predictor_.output_names, is_automatic=True)
     about = describe(
         explainer,
         found.plan,
         explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
         seconds=time.perf_counter() - start + (before.seconds["explain"] if before else 0.0),
+        warned=warned,
         tolerance=float(tolerance),
         reached=found.reached,
         n_iterations=found.n_iterations,

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import Aim, choose_samples, reach_target
 from condshap.additive import find_knots, read_function, without_model
+from condshap.announcing import overheard
 from condshap.approaches.base import Approach, check_missing, check_supported, fit_approach, is_sampler
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.automatic import explain_until, known_table
@@ -250,9 +251,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         predictions = self._predict(rows)
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
-        table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
-        solved = solve_shapley(table.values, table.std_errors, self.plan_)
-        warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
+        with overheard() as warned:
+            table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
+            solved = solve_shapley(table.values, table.std_errors, self.plan_)
+            warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
         seconds = time.perf_counter() - start
         about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
         return assemble_explanation(self, X, table, solved, about)
