@@ -8,15 +8,14 @@ row gets depends on that row alone.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from condshap.announcing import announce
 from condshap.approaches.base import is_sampler
 from condshap.combination import Part
-from condshap.exceptions import CondShapWarning
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.predict import Predictor
 from condshap.seeding import derive_seed, generator, row_keys
@@ -199,10 +198,9 @@ def _jobs(parts: Sequence[Part], needs: Masks, n_samples: Indices, limit: int) -
 def _warn_if_missed(errors: Floats, target: float) -> None:
     missed = errors > target
     if missed.any():
-        warnings.warn(
+        announce(
             f"target_error={target:g} was not reached for {int(missed.sum())} of {len(errors)} rows, although the coalition "
             f"that needs most has {_CAP} samples; the largest Monte Carlo standard error is {errors.max():.3g}. Give a "
             "larger target_error.",
-            CondShapWarning,
             stacklevel=4,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -12,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condshap import __version__
+from condshap.accelerator.finding import find_accelerator
+from condshap.announcing import announce
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
-from condshap.exceptions import CondShapWarning
 from condshap.explanation import Explanation, Provenance
 from condshap.maker import digest_of_maker
 from condshap.members import MemberSpread
 from condshap.solvers import ShapleyValues
 from condshap.tables import snapshot
+from condshap.trees.pipelines import split_pipeline
 from condshap.types import Floats, Indices, Table
 from condshap.values import ValueTable
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _BLURRED = 0.5
 """Median standard error over mean absolute Shapley value from which on hardly any sign is sure."""
+BLUR = "standard errors must be well below the Shapley values"
+"""How the warning begins."""
 
 
 def describe(
@@ -57,7 +60,7 @@ def describe(
         n_repaired=plan.n_repaired,
         base_value_from="mean prediction" if explainer.base_value is None else "given",
         seconds={"fit": explainer.seconds_, "explain": seconds},
-        versions=_versions(),
+        versions=_versions(explainer),
         warnings=(*explainer.warnings_, *warned),
         draw_check=explainer.draw_check_,
         made_by=digest_of_maker(explainer),
@@ -98,35 +101,43 @@ def assemble_explanation(
     )
 
 
-def warn_if_blurred(solved: ShapleyValues, plan: CoalitionPlan, outputs: Sequence[str]) -> tuple[str, ...]:
-    """Warn where standard errors are as large as the values: median error over half of the mean absolute value.
+def warn_if_blurred(
+    solved: ShapleyValues, plan: CoalitionPlan, outputs: Sequence[str], *, is_automatic: bool = False
+) -> None:
+    """Warn where standard errors are as large as the values.
 
     Parameters
     ----------
     solved : values and errors, both (R, P, O)
     outputs : names of the O outputs
-
-    Returns
-    -------
-    What was said, for the provenance.
+    is_automatic : whether rows got coalitions until they were precise, or no more were allowed
     """
-    size, error = np.abs(solved.values).mean(axis=(0, 1)), np.median(solved.std_errors, axis=(0, 1))
+    found = blurred(solved.values, solved.std_errors, outputs)
+    if found is None:
+        return
+    if plan.is_exact:
+        cure = "Raise n_samples."
+    elif is_automatic:
+        cure = "Lower the tolerance, raise max_coalitions or n_samples, or use groups."
+    else:
+        cure = f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, set n_coalitions='auto', or use groups."
+    announce(f"{found} {cure}", stacklevel=3)
+
+
+def blurred(values: Floats, errors: Floats, outputs: Sequence[str]) -> str | None:
+    """Say where the median error is over half of the mean absolute value, both (R, P, O); None if nowhere."""
+    if not len(values):
+        return None
+    size, error = np.abs(values).mean(axis=(0, 1)), np.median(errors, axis=(0, 1))
     is_blurred = error > _BLURRED * size
-    if not len(solved.values) or not is_blurred.any():
-        return ()
+    if not is_blurred.any():
+        return None
     worst = int(np.argmax(np.where(is_blurred, error / np.maximum(size, 1e-300), 0.0)))
     where = f" of output {outputs[worst]!r}" if len(outputs) > 1 else ""
-    cure = (
-        "Raise n_samples."
-        if plan.is_exact
-        else f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, set n_coalitions='auto', or use groups."
+    return (
+        f"{BLUR} for their signs and ranks to be trusted, but the median "
+        f"error{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}."
     )
-    text = (
-        "standard errors must be well below the Shapley values for their signs and ranks to be trusted, but the median "
-        f"error{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}. {cure}"
-    )
-    warnings.warn(text, CondShapWarning, stacklevel=3)
-    return (text,)
 
 
 def _plain(value: Any) -> Any:
@@ -134,10 +145,20 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
-def _versions() -> dict[str, str]:
-    packages = ("numpy", "scipy", "pandas", "scikit-learn")
+def _versions(explainer: Explainer) -> dict[str, str]:
+    """Versions of what has a hand in the numbers: torch and libraries of models where they were used."""
+    packages = ("numpy", "scipy", "pandas", "scikit-learn", *sorted(_packages_used(explainer)))
     own = {"python": platform.python_version(), "condshap": __version__}
     return {**own, **{name: version(name) for name in packages}}
+
+
+def _packages_used(explainer: Explainer) -> set[str]:
+    _, last = split_pipeline(explainer.model)
+    classes = {base.__module__.split(".")[0] for kind in map(type, (explainer.model, last)) for base in kind.__mro__}
+    used = classes & {"torch", "xgboost", "lightgbm"}
+    for part in explainer.parts_:
+        used |= set(getattr(part.approach, "packages", ()))
+    return used if find_accelerator(explainer.device) is None else used | {"torch"}
 
 
 def _options_of(parts: Sequence[Part]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condshap.additive_proof import warn_if_missed
-from condshap.assembly import assemble_explanation, describe
+from condshap.announcing import overheard
+from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
@@ -59,22 +60,19 @@ def explain_until(
             own = spread = _first_spread(explainer, positions, len(rows))
         return value_table(explainer, rows[chosen], predictions[chosen], positions, quiet, own)
 
-    found = converge(
-        estimate,
-        plan,
-        pairs,
-        Goal(tolerance, scale, settings.progress),
-        known,
-    )
+    with overheard() as warned:
+        found = converge(estimate, plan, pairs, Goal(tolerance, scale, settings.progress), known)
+        warn_if_blurred(found.solved, found.plan, explainer.predictor_.output_names, is_automatic=True)
+        warn_if_missed(is_read(explainer, rows, predictions))
     about = describe(
         explainer,
         found.plan,
         explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
         seconds=time.perf_counter() - start + (before.provenance.seconds["explain"] if before else 0.0),
+        warned=warned,
         tolerance=float(tolerance),
         reached=found.reached,
         n_iterations=found.n_iterations,
-        warned=warn_if_missed(is_read(explainer, rows, predictions)),
     )
     explanation = assemble_explanation(explainer, X, found.table, found.solved, about, spread)
     if before is not None and before.provenance.model_errors_from is not None:

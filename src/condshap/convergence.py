@@ -7,7 +7,6 @@ values do not depend on them, and easy rows do not pay for difficult ones.
 
 from __future__ import annotations
 
-import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from condshap.announcing import announce
 from condshap.coalitions import CoalitionPlan
 from condshap.coalitions.nested import beginning, checkpoints
-from condshap.exceptions import CondShapWarning
 from condshap.numerics.shapley import can_separate
 from condshap.progress import make_bar
 from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
@@ -31,6 +30,9 @@ _HOPELESS = 0.8
 
 _LUCK = 1.1
 """Rows stop when their errors come out small, and first those whose errors came out too small: taken so much larger."""
+
+MISSED = "the largest standard error must be at most"
+"""How the warning begins that tells of rows that are not as precise as was wanted."""
 
 Estimate = Callable[[Indices, Indices], ValueTable]
 """Positions (c,) in the whole plan, rows (r,) -> the value table of these coalitions and rows, arrays (c, r, O)."""
@@ -214,11 +216,10 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
         (is_open & ~needs_samples, "These are all that max_coalitions allows, so raise it, or the tolerance."),
     ):
         if chosen.any():
-            warnings.warn(
-                f"the largest standard error must be at most {goal.tolerance:.3g} of every row's spread, but {chosen.sum()} "
+            announce(
+                f"{MISSED} {goal.tolerance:.3g} of every row's spread, but {chosen.sum()} "
                 f"of {len(total)} rows have up to {total[chosen].max():.3g} with up to {len(result.plan.masks)} coalitions. "
                 f"{reason}",
-                CondShapWarning,
                 stacklevel=5,
             )
 

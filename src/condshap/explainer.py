@@ -16,6 +16,7 @@ from condshap.accelerator.finding import find_accelerator
 from condshap.adaptive import choose_samples
 from condshap.additive import find_knots, kind_of_reading, read_function, without_model
 from condshap.additive_proof import TrainingProof, warn_if_missed
+from condshap.announcing import overheard
 from condshap.approaches.base import (
     Approach,
     check_approach_options,
@@ -307,10 +308,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         spread = MemberSpread(self.plan_, len(rows), len(self.predictor_.output_names))
         positions = np.arange(len(self.plan_.masks))
-        table = value_table(self, rows, predictions, positions, self._settings(), spread)
-        solved = solve_shapley(table.values, table.std_errors, self.plan_)
-        warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
-        warned += warn_if_missed(is_read(self, rows, predictions))
+        with overheard() as warned:
+            table = value_table(self, rows, predictions, positions, self._settings(), spread)
+            solved = solve_shapley(table.values, table.std_errors, self.plan_)
+            warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
+            warn_if_missed(is_read(self, rows, predictions))
         seconds = time.perf_counter() - start
         about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
         return assemble_explanation(self, X, table, solved, about, spread)

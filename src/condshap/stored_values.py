@@ -16,15 +16,14 @@ import pandas as pd
 from condshap.approaches.base import State
 from condshap.exceptions import CondShapError, StorageError, listing
 from condshap.stored_tables import pack_table, unpack_table
+from condshap.trees.validating import check_trees
 
-# Fitted parts of common models that skops leaves to its users to judge. They hold numbers, not code: a forged file could
-# make a prediction wrong or crash it, but cannot run anything.
+# Fitted parts of common models that skops leaves to its users to judge. They hold numbers, not code, and `check_trees` looks
+# at those numbers before anything uses them. XGBoost and LightGBM read their models themselves, and end the process over a
+# forged one, so they are not among these.
 HARMLESS_TYPES = {
     "collections.OrderedDict",
     "functools.partial",
-    "lightgbm.basic.Booster",
-    "lightgbm.sklearn.LGBMClassifier",
-    "lightgbm.sklearn.LGBMRegressor",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.neighbors._ball_tree.BallTree",
@@ -33,9 +32,6 @@ HARMLESS_TYPES = {
     "sklearn.tree._tree.Tree",
     "sklearn.utils._bunch.Bunch",
     "sklearn.utils.validation.check_array",
-    "xgboost.core.Booster",
-    "xgboost.sklearn.XGBClassifier",
-    "xgboost.sklearn.XGBRegressor",
 }
 
 
@@ -155,7 +151,9 @@ def unpack_estimator(packed: npt.NDArray[np.uint8], what: str) -> Any:
     try:
         unknown = _unknown_types(content)
         if not unknown:
-            return skops.io.loads(content, trusted=sorted(HARMLESS_TYPES))
+            estimator = skops.io.loads(content, trusted=sorted(HARMLESS_TYPES))
+            check_trees(estimator)
+            return estimator
     except Exception as error:  # a damaged file can fail in any way
         raise StorageError(
             f"{what} must be an estimator whose packages are installed, but loading failed: {type(error).__name__}: "

@@ -119,6 +119,7 @@ def test_a_target_out_of_reach_is_announced(monkeypatch):
     ):
         explanation = cs.explain(smooth, X5, ROWS5, approach="gaussian", target_error=0.001)
     assert explanation.std_errors.max() > 0.001
+    assert any("target_error=0.001 was not reached" in text for text in explanation.provenance.warnings)
     assert explanation.value_table.n_evaluations < 256 * 30 * 12
 
 

@@ -15,7 +15,18 @@ ROOT = Path(condshap.__file__).parent
 MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 
 FILES = {"writing", "sealing", "tensor_file"}
-FOUNDATION = {"numerics", "types", "exceptions", "seeding", "options", "progress", "vaeac", "ctree", "trees"} | FILES
+FOUNDATION = {
+    "numerics",
+    "types",
+    "exceptions",
+    "seeding",
+    "options",
+    "progress",
+    "vaeac",
+    "ctree",
+    "trees",
+    "announcing",
+} | FILES
 STAGES = {
     "schema": 1, "tables": 1, "table_formats": 1, "stored_tables": 1, "stored_schema": 1, "table_differences": 1,
     "coalitions": 2,

@@ -177,9 +177,19 @@ def test_a_skops_file_with_types_that_skops_does_not_trust_names_them(folder: Pa
     assert _explain(folder, tmp_path / "out.parquet", "--trust-model", model="process.skops").exit_code == 0
 
 
-@pytest.mark.parametrize("kind", ["forest", "xgboost", "lightgbm"])
-def test_skops_files_of_common_models_load_without_trust(folder: Path, tmp_path: Path, kind: str) -> None:
-    assert _explain(folder, tmp_path / "out.parquet", model=f"{kind}.skops").exit_code == 0
+def test_skops_files_of_forests_load_without_trust(folder: Path, tmp_path: Path) -> None:
+    assert _explain(folder, tmp_path / "out.parquet", model="forest.skops").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])
+def test_skops_files_of_libraries_that_a_forged_model_can_crash_need_trust(
+    folder: Path, tmp_path: Path, kind: str
+) -> None:
+    refused = _explain(folder, tmp_path / "out.parquet", model=f"{kind}.skops")
+    assert refused.exit_code == 1
+    assert "Booster" in _message(refused)
+    assert "Add --trust-model" in _message(refused)
+    assert _explain(folder, tmp_path / "out.parquet", "--trust-model", model=f"{kind}.skops").exit_code == 0
 
 
 @pytest.mark.parametrize(

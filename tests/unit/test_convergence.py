@@ -365,6 +365,14 @@ def test_cap_is_announced():
         found = explainer.explain(X[:2])
     assert found.provenance.n_coalitions == 120
     assert found.provenance.reached > 0.0001
+    assert any("at most 0.0001 of every row's spread" in text for text in found.provenance.warnings)
+    assert explainer.refine(found, tolerance=0.5).provenance.warnings == ()
+
+
+def test_noise_as_large_as_the_values_is_announced_with_auto_too():
+    with pytest.warns(CondShapWarning, match="mean absolute value .* Lower the tolerance, raise max_coalitions or"):
+        found = fit(model=blurred, n_samples=10, tolerance=0.9, max_coalitions=62).explain(X[:3])
+    assert any("standard errors must be well below" in text for text in found.provenance.warnings)
 
 
 def test_monte_carlo_noise_that_coalitions_cannot_cure_is_announced():

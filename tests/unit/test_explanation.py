@@ -260,3 +260,27 @@ def test_shap_draws_each_of_several_outputs(several):
 
 def test_shap_draws_groups(grouped):
     assert {"numbers", "labels"} <= set(draw(grouped.to_shap()[..., 0]))
+
+
+def test_versions_name_the_libraries_that_were_used():
+    import importlib.metadata
+
+    import torch
+    from lightgbm import LGBMRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    network = cs.approaches.VAEAC(epochs=2, depth=1)
+    boosted = make_pipeline(StandardScaler(), LGBMRegressor(n_estimators=2, verbose=-1)).fit(X, X[:, 0])
+    used = {
+        None: (lambda A: A[:, 0], "gaussian"),
+        "torch": (lambda A: A[:, 0], network),
+        "lightgbm": (boosted, "gaussian"),
+    }
+    torch_model = torch.nn.Linear(3, 1).double()
+    for package, (model, approach) in [*used.items(), ("torch", (torch_model, "gaussian"))]:
+        found = cs.explain(model, X, X[:2], approach=approach, device="cpu").provenance.versions
+        optional = {"torch", "xgboost", "lightgbm"} & set(found)
+        assert optional == ({package} if package else set())
+        assert all(found[name] == importlib.metadata.version(name) for name in optional)

@@ -242,6 +242,27 @@ def test_warnings_and_missed_precision_are_shown(tmp_path, single):
     assert "50.00% of its spread, 2.00% was wanted" in text
 
 
+def test_noise_as_large_as_the_values_deserves_a_look(tmp_path, single, several):
+    def text_of(explanations):
+        return "".join(write(tmp_path, explanations).text)
+
+    noisy = [replace(one, std_errors=np.abs(one.values) + 0.1) for one in (single, *several)]
+    begin = "standard errors must be well below the Shapley values"
+    assert begin not in text_of(single)
+    assert text_of(noisy[0]).count(begin) == 1
+    assert f"{several[1].provenance.approach}: {begin}" in text_of([several[0], noisy[2]])
+    said = replace(noisy[0].provenance, warnings=(f"{begin} for their signs",))
+    assert text_of(replace(noisy[0], provenance=said)).count(begin) == 1
+
+
+def test_a_missed_tolerance_is_told_once(tmp_path, single):
+    said = "the largest standard error must be at most 0.02 of every row's spread, but 1 of 3 rows"
+    about = replace(single.provenance, warnings=(said,), tolerance=0.02, reached=0.5, n_iterations=3)
+    text = "".join(write(tmp_path, replace(single, provenance=about)).text)
+    assert said in text
+    assert "the wanted precision was not reached" not in text
+
+
 def test_sums_that_are_off_are_a_warning(tmp_path, single):
     text = "".join(write(tmp_path, replace(single, values=single.values * 1.5)).text)
     assert "miss the prediction by up to" in text

@@ -56,6 +56,7 @@ class VAEAC(VAEACOptions):
     """
 
     name: ClassVar[str] = "vaeac"
+    packages: ClassVar[tuple[str, ...]] = ("torch",)
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps

@@ -81,6 +81,7 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     import skops.io
 
     from condshap.stored_values import HARMLESS_TYPES
+    from condshap.trees.validating import check_trees
 
     untrusted = skops.io.get_untrusted_types(file=path)
     unknown = sorted(set(untrusted) - HARMLESS_TYPES)
@@ -89,7 +90,9 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
             f"'{path}' must hold only types that are known to be harmless, got also {listing(unknown)}. Add --trust-model "
             "if you know where the file comes from."
         )
-    return skops.io.load(path, trusted=untrusted)
+    model = skops.io.load(path, trusted=untrusted)
+    check_trees(model)
+    return model
 
 
 def select_features(frame: pd.DataFrame, model: Model, path: Path) -> pd.DataFrame:

@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from condshap.explanation import Explanation
+from condshap.assembly import BLUR, blurred
+from condshap.convergence import MISSED
+from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
 from condshap.reporting.outside import Outside
 from condshap.types import Floats
@@ -126,7 +128,8 @@ def notes(
         front = f"{label}: " if len(given) > 1 else ""
         about = one.provenance
         found += [Note("warning", front + text) for text in about.warnings]
-        if about.tolerance is not None and about.reached is not None and about.reached > about.tolerance:
+        found += _note_blur(one, front)
+        if _is_missed(about):
             found.append(
                 Note(
                     "warning",
@@ -146,6 +149,22 @@ def notes(
             )
     found.append(_note_outside(outside, len(given[0])))
     return sorted(found, key=lambda note: ("warning", "note", "good").index(note.kind))
+
+
+def _is_missed(about: Provenance) -> bool:
+    """Whether the tolerance was missed, and no warning says so."""
+    is_said = any(MISSED in text for text in about.warnings)
+    return about.tolerance is not None and about.reached is not None and about.reached > about.tolerance and not is_said
+
+
+def _note_blur(explanation: Explanation, front: str) -> list[Note]:
+    """Say that noise is as large as the values, unless the explanation says so itself: some of its rows may be worse."""
+    if any(BLUR in text for text in explanation.provenance.warnings):
+        return []
+    shape = (*explanation.values.shape[:2], -1)
+    values, errors = explanation.values.reshape(shape), explanation.std_errors.reshape(shape)
+    text = blurred(values, errors, explanation.output_names)
+    return [] if text is None else [Note("warning", f"{front}{text}")]
 
 
 def _note_outside(outside: Outside | None, n_rows: int) -> Note:
