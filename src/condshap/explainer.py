@@ -40,6 +40,7 @@ from condshap.precision import allocate_samples, measure_error_factors, squared_
 from condshap.predict import Predictor
 from condshap.predictions import fillers_of, given_base, predict_complete, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
+from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Masks, Model, Outputs, Rows, Table
 from condshap.values import Moments, Settings, ValueTable, estimate_values, join_rows
@@ -104,9 +105,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
         noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
         of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
-        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused. Thresholds of
-        trees are read one by one; whatever else is read must give the predictions of all training rows. Explained rows whose
-        predictions are not the sums of what was read are left to the model itself, with a warning.
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
+        Thresholds of trees are read one by one; whatever else is read must give the predictions of all training rows.
+        Explained rows whose predictions are not the sums of what was read are left to the model itself, with a warning.
     check_draws : bool
         Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
         `draw_check_` has what was found. It calls no model and takes about a second.
@@ -219,7 +220,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             check_supported(part.approach, self.schema_)
             check_missing(part.approach, rows, self.schema_, what="training rows")
         self.example_rows_ = without_gaps(rows)  # for trials, and by which a saved explainer knows its model
-        self.predictor_ = Predictor.of(
+        predictor = Predictor.of(
             self.model,
             self.schema_,
             self.example_rows_,
@@ -227,6 +228,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             fast_trees=self.fast_trees,
             device=find_accelerator(self.device),
         )
+        self.units_ = column_sizes(rows, np.array([feature.levels is not None for feature in self.schema_.features]))
+        self.predictor_ = replace(predictor, units=self.units_)
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
         budget = parse_memory(self.memory_budget)
         proof = TrainingProof(partial(predict_complete, self.predictor_, budget=budget), rows, self.example_rows_)

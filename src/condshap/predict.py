@@ -21,7 +21,7 @@ import numpy.typing as npt
 from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
 from condshap.schema import FeatureSchema
 from condshap.tables import TableFormat
-from condshap.types import Model, Outputs, Rows
+from condshap.types import Floats, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -47,6 +47,7 @@ class Predictor:
     trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
         pipeline that ends in one
     device_trees : the same on an accelerator, where samples are evaluated if there are any; their sums are float64
+    units : (M,) sizes of the training values, in which rows name their random streams, see `condshap.seeding.row_keys`
     """
 
     model: Model
@@ -56,6 +57,7 @@ class Predictor:
     picked: int | None
     trees: PackedTrees | None = field(default=None, repr=False, compare=False)
     device_trees: DeviceTrees | None = field(default=None, repr=False, compare=False)
+    units: Floats | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(

@@ -30,7 +30,7 @@ def predict_rows(predictor: Predictor, parts: Sequence[Part], rows: Rows, budget
     outputs[~gaps] = predict_complete(predictor, rows[~gaps], budget)
     everything = np.ones((1, rows.shape[1]), dtype=bool)
     for some in _pieces(gaps, max(1, _at_once(rows, budget) // _FILLS)):
-        batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some]), seed)
+        batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some], predictor.units), seed)
         outputs[some] = evaluate([batch], predictor)[0].means[0]
     return outputs
 
