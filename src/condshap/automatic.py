@@ -14,6 +14,7 @@ from condshap.coalitions.nested import beginning
 from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation, Provenance
+from condshap.null_players import find_null_players, settle
 from condshap.options import check_coalitions
 from condshap.types import Outputs, Rows, Table
 from condshap.values import ValueTable
@@ -64,7 +65,8 @@ def explain_until(
         n_iterations=found.n_iterations,
         warned=warn_if_missed(explainer._is_read(rows, predictions)),
     )
-    return assemble_explanation(explainer, X, found.table, found.solved, about)
+    is_null = find_null_players(rows, explainer.constants_, explainer.unread_, explainer.players_.membership)
+    return assemble_explanation(explainer, X, found.table, settle(found.solved, is_null), about)
 
 
 def known_table(explanation: Explanation, explainer: Explainer) -> ValueTable:

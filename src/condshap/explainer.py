@@ -26,6 +26,7 @@ from condshap.combination import Part, make_parts, restrict_parts
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
+from condshap.null_players import even_out, find_constants, find_null_players, find_unread, settle
 from condshap.numerics.affine import AdditiveFunction
 from condshap.options import (
     check_choice,
@@ -241,6 +242,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.n_samples_ = self._samples(without_model(parts, self.function_), len(rows))
         self.asked_samples_ = self._samples(parts, len(rows))  # where the function is not the model after all
         self.parts_ = self._fit_parts(parts, rows)
+        self.constants_ = find_constants(rows)
+        self.unread_ = find_unread(self.predictor_, self.schema_, self.function_, self.parts_)
         self.draw_check_ = self._check_draws(rows)
         self.base_value_ = self._base_value(rows, proof)
         factors = self._error_factors(rows)
@@ -262,8 +265,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         predictions = self._predict(rows)
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
+        is_null = find_null_players(rows, self.constants_, self.unread_, self.players_.membership)
         table = self._values(rows, predictions, np.arange(len(self.plan_.masks)), self._settings())
-        solved = solve_shapley(table.values, table.std_errors, self.plan_)
+        table = even_out(table, is_null)
+        solved = settle(solve_shapley(table.values, table.std_errors, self.plan_), is_null)
         warned = warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
         warned += warn_if_missed(self._is_read(rows, predictions))
         seconds = time.perf_counter() - start

@@ -67,7 +67,8 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
         options.setdefault("additive", False)  # files from before there was a choice hold errors of plain samples
         before = {"reading_": "any", "read_limit_": None, "units_": None}  # files from before there were such things
-        learned = before | learned
+        nothing = np.full(len(state.facts["schema"]["features"]), np.nan)
+        learned = before | {"constants_": nothing, "unread_": nothing > 0} | learned
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
         plan = CoalitionPlan(**restore_values(state.part("plan")))
