@@ -156,7 +156,7 @@ def _add_batches(
     settings: Settings,
 ) -> Moments:
     """Average further batches in: batch b of a pair comes from a stream of its own."""
-    keys, evaluated = row_keys(X), moments.n_evaluations
+    keys, evaluated = row_keys(X, predictor.units), moments.n_evaluations
     means, variances = moments.means, moments.variances
     limit = int(np.clip(settings.memory_budget // (48 * X.shape[1] + 64), 1, _ROWS_AT_ONCE))
     for b in range(counts.min(), wanted.max()):

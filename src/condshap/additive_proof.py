@@ -6,13 +6,13 @@ model's predictions are known anyway: for all training rows at fit, and for ever
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
-from condshap.exceptions import CondShapWarning, listing
+from condshap.announcing import announce
+from condshap.exceptions import listing
 from condshap.numerics.affine import AdditiveFunction
 from condshap.types import Floats, Masks, Outputs, Rows
 
@@ -82,15 +82,14 @@ class TrainingProof:
         return bool(is_met(function, self.rows, self.predictions, self.limit, self._base).all())
 
 
-def warn_if_missed(met: Masks) -> tuple[str, ...]:
-    """Warn of explained rows (R,) whose predictions are not what was read; returns what was said, for the provenance."""
+def warn_if_missed(met: Masks) -> None:
+    """Warn of explained rows (R,) whose predictions are not what was read."""
     if met.all():
-        return ()
+        return
     missed = np.flatnonzero(~met)
     text = (
         f"the model was read as a sum of one function per feature, but its predictions for {len(missed)} of {len(met)} rows "
         f"to explain, positions {listing(missed.tolist())}, are not the sums: it does something between the values that it "
         "was asked for. The model itself was asked for these rows. Give additive=False to ask it for all of them."
     )
-    warnings.warn(text, CondShapWarning, stacklevel=3)
-    return (text,)
+    announce(text, stacklevel=3)

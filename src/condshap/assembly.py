@@ -17,7 +17,6 @@ from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.explanation import Explanation, Provenance
 from condshap.maker import digest_of_maker
-from condshap.members import MemberSpread
 from condshap.solvers import ShapleyValues
 from condshap.tables import snapshot
 from condshap.trees.pipelines import split_pipeline
@@ -74,10 +73,12 @@ def assemble_explanation(
     table: ValueTable,
     solved: ShapleyValues,
     provenance: Provenance,
-    spread: MemberSpread | None = None,
+    model_errors: Floats | None = None,
 ) -> Explanation:
-    """Explanation of the rows of `X` from arrays with an axis for outputs, which goes where there is only one."""
-    model_errors = None if spread is None else spread.errors()
+    """Explanation of the rows of `X` from arrays with an axis for outputs, which goes where there is only one.
+
+    `model_errors` (R, P, O) are those that members of an ensemble show, None without members.
+    """
     if model_errors is not None:
         provenance = replace(provenance, model_errors_from="members")
     squeeze = len(explainer.predictor_.output_names) == 1

@@ -16,6 +16,7 @@ from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.members import MemberSpread
+from condshap.null_players import find_null_players, settle
 from condshap.options import check_coalitions
 from condshap.types import Indices, Outputs, Rows, Table
 from condshap.value_tables import is_read, value_table
@@ -74,7 +75,9 @@ def explain_until(
         reached=found.reached,
         n_iterations=found.n_iterations,
     )
-    explanation = assemble_explanation(explainer, X, found.table, found.solved, about, spread)
+    is_null = find_null_players(rows, explainer.constants_, explainer.unread_, explainer.players_.membership)
+    model_errors = None if spread is None else spread.errors(is_null)
+    explanation = assemble_explanation(explainer, X, found.table, settle(found.solved, is_null), about, model_errors)
     if before is not None and before.provenance.model_errors_from is not None:
         return explanation.with_model_errors(before.model_errors, source=before.provenance.model_errors_from)
     return explanation

@@ -36,6 +36,7 @@ from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError,
 from condshap.explanation import Explanation
 from condshap.maker import check_maker, digest_of_fit
 from condshap.members import MemberSpread
+from condshap.null_players import even_out, find_constants, find_null_players, find_unread, settle
 from condshap.options import (
     check_choice,
     check_coalitions,
@@ -49,6 +50,7 @@ from condshap.precision import allocate_samples
 from condshap.predict import Predictor
 from condshap.row_outputs import check_base_value, fillers_of, predict_complete, predict_gaps, without_gaps
 from condshap.schema import FeatureSchema
+from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
 from condshap.value_tables import aim_of, error_factors, is_read, value_table
@@ -115,9 +117,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
         noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
         of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
-        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused. Thresholds
-        of trees are read one by one; whatever else is read must give the predictions of all training rows. Explained rows
-        whose predictions are not the sums of what was read are left to the model itself, with a warning.
+        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
+        Thresholds of trees are read one by one; whatever else is read must give the predictions of all training rows.
+        Explained rows whose predictions are not the sums of what was read are left to the model itself, with a warning.
     check_draws : bool
         Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
         `draw_check_` has what was found. It calls no model and takes about a second.
@@ -250,7 +252,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             check_missing(part.approach, rows, self.schema_, what="training rows")
             check_approach_options(part.approach, rows, self.schema_, plan=learning)
         self.example_rows_ = without_gaps(rows)  # for trials, and by which a saved explainer knows its model
-        self.predictor_ = Predictor.of(
+        predictor = Predictor.of(
             self.model,
             self.schema_,
             self.example_rows_,
@@ -258,6 +260,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             fast_trees=self.fast_trees,
             device=find_accelerator(self.device),
         )
+        self.units_ = column_sizes(rows, np.array([feature.levels is not None for feature in self.schema_.features]))
+        self.predictor_ = replace(predictor, units=self.units_)
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
         proof = TrainingProof(self._predict_complete, rows, self.example_rows_)
         self.function_ = read_function(
@@ -277,6 +281,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows = self._rows
         self.parts_ = self._fit_parts(self.parts_, rows)
         self.training_rows_ = rows
+        self.constants_ = find_constants(rows)
+        self.unread_ = find_unread(self.predictor_, self.schema_, self.function_, self.parts_)
         self.draw_check_ = self._check_draws(rows)
         outputs = self._outputs if self.base_value is not None else self._predict(rows, self._outputs)
         self.base_value_ = np.asarray(outputs.mean(axis=0))
@@ -306,16 +312,18 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Explain encoded rows (R, M) with known predictions (R, O)."""
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
+        is_null = find_null_players(rows, self.constants_, self.unread_, self.players_.membership)
         spread = MemberSpread(self.plan_, len(rows), len(self.predictor_.output_names))
         positions = np.arange(len(self.plan_.masks))
         with overheard() as warned:
             table = value_table(self, rows, predictions, positions, self._settings(), spread)
-            solved = solve_shapley(table.values, table.std_errors, self.plan_)
+            table = even_out(table, is_null)
+            solved = settle(solve_shapley(table.values, table.std_errors, self.plan_), is_null)
             warn_if_blurred(solved, self.plan_, self.predictor_.output_names)
             warn_if_missed(is_read(self, rows, predictions))
         seconds = time.perf_counter() - start
         about = describe(self, self.plan_, self.n_samples_, seconds=seconds, warned=warned)
-        return assemble_explanation(self, X, table, solved, about, spread)
+        return assemble_explanation(self, X, table, solved, about, spread.errors(is_null))
 
     __call__ = explain
 

@@ -86,15 +86,16 @@ class MemberSpread:
             assert self.deviations is not None
             self.deviations[: len(other.deviations), some], self._noise[some] = other.deviations, other._noise
 
-    def errors(self) -> Floats | None:
-        """Errors of training (R, P, O), None without members.
+    def errors(self, is_null: Masks) -> Floats | None:
+        """Errors of training (R, P, O), 0 for players (R, P) that certainly get nothing; None without members.
 
         A handful of members says little about a single value: squared errors are drawn towards their average over rows.
         """
         if self.deviations is None or len(self.deviations) < 2:
             return None
         n = len(self.deviations)
-        return pool_squares(self.deviations.var(axis=0, ddof=1) / n - self._noise, n)
+        found = pool_squares(self.deviations.var(axis=0, ddof=1) / n - self._noise, n)
+        return np.where(is_null[..., None], 0.0, found)
 
 
 def influences(plan: CoalitionPlan) -> Floats | None:

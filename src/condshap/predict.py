@@ -22,7 +22,7 @@ from condshap.exceptions import CondShapWarning, ModelError, OptionError, listin
 from condshap.options import find_named
 from condshap.schema import FeatureSchema
 from condshap.table_formats import TableFormat
-from condshap.types import LARGEST, Model, Outputs, Rows
+from condshap.types import LARGEST, Floats, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -49,6 +49,7 @@ class Predictor:
     trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
         pipeline that ends in one
     device_trees : the same on an accelerator, where samples are evaluated if there are any; their sums are float64
+    units : (M,) sizes of the training values, in which rows name their random streams, see `condshap.seeding.row_keys`
     """
 
     model: Model
@@ -59,6 +60,7 @@ class Predictor:
     n_outputs: int | None = None
     trees: PackedTrees | None = field(default=None, repr=False, compare=False)
     device_trees: DeviceTrees | None = field(default=None, repr=False, compare=False)
+    units: Floats | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(

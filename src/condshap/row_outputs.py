@@ -42,7 +42,7 @@ def predict_gaps(
         return _predict_some(predictor, rows, gaps, outputs, memory)
     everything = np.ones((1, rows.shape[1]), dtype=bool)
     for some in _pieces(gaps, max(1, _at_once(rows, memory) // _FILLS)):
-        batch = draw(filler, rows[some], everything, _FILLS, row_keys(rows[some]), seed)
+        batch = draw(filler, rows[some], everything, _FILLS, row_keys(rows[some], predictor.units), seed)
         outputs[some] = evaluate([batch], predictor)[0].means[0]
     return outputs
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +69,9 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     with _clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
         options.setdefault("additive", False)  # files from before there was a choice hold errors of plain samples
-        learned = {
-            "reading_": "any",
-            "read_limit_": None,
-            **learned,
-        }  # those of before readings were proven have neither
+        before = {"reading_": "any", "read_limit_": None, "units_": None}  # files from before there were such things
+        nothing = np.full(len(state.facts["schema"]["features"]), np.nan)
+        learned = before | {"constants_": nothing, "unread_": nothing > 0} | learned
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
         plan = CoalitionPlan(**restore_values(state.part("plan")))
@@ -87,6 +85,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         fast_trees=options.get("fast_trees", True),
         device=find_accelerator(options.get("device", "auto")),
     )
+    predictor = replace(predictor, units=learned["units_"])
     _check_outputs(predictor, names)
     with _clear_damage(path):
         parts = tuple(_restore_part(state.part(name), approaches, predictor) for name in state.facts["parts"])

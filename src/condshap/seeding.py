@@ -11,7 +11,7 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-from condshap.types import Masks, RowKeys, Rows
+from condshap.types import Floats, Masks, RowKeys, Rows
 
 Words = npt.NDArray[np.uint64]
 
@@ -58,14 +58,28 @@ def generator(seed: int, stage: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=derive_seed(seed, stage)))
 
 
-def row_keys(X: Rows) -> RowKeys:
-    """Hash the content of rows (n, M) into keys (n,); equal rows have equal keys."""
+def row_keys(X: Rows, units: Floats | None = None) -> RowKeys:
+    """Hash the content of rows (n, M) into keys (n,); equal rows have equal keys.
+
+    With `units` (M,), sizes of the columns' training values, the content is what a row is in these units, in single
+    precision: another unit of a column, kilogram in place of gram, then names the same streams. Rows that agree to seven
+    digits share theirs.
+    """
+    if units is not None:
+        with np.errstate(over="ignore"):
+            X = (X / units).astype(np.float32).astype(np.float64)
     canonical = np.where(np.isnan(X), np.nan, X) + 0.0  # one NaN, and -0.0 becomes 0.0
     words = canonical.view(np.uint64)
     keys = np.zeros(len(X), dtype=np.uint64)
     for j in range(X.shape[1]):
         keys = hash_words(keys, words[:, j])
     return keys
+
+
+def column_sizes(X: Rows, is_level: Masks | None = None) -> Floats:
+    """Sizes (M,) of columns (N, M): largest absolute values, and 1 for codes of levels or nothing but zeros."""
+    sizes = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+    return np.where((sizes > 0) & (True if is_level is None else ~is_level), sizes, 1.0)
 
 
 def mask_keys(masks: Masks) -> Words:

@@ -112,7 +112,7 @@ def estimate_values(
     shape = (len(masks), len(X), len(predictor.output_names))
     means, variances = np.zeros(shape), np.zeros(shape)
     is_nominal, n_evaluations = np.zeros(len(masks), dtype=bool), 0
-    keys = row_keys(X)
+    keys = row_keys(X, predictor.units)
 
     def work(block: _Block) -> Moments:
         chosen, rows = masks[block.coalitions], X[block.rows]

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import RandomForestRegressor
 
 import condshap as cs
 from condshap.approaches import find_approach
@@ -142,3 +143,17 @@ def test_going_on_to_a_smaller_tolerance_gives_the_numbers_of_asking_for_it_at_o
         warnings.simplefilter("ignore")
         refined = explainer.refine(coarse, tolerance=0.02)
     assert_same(refined, explained(explainer, rows), slice(None), "refined")
+
+
+@pytest.mark.parametrize("approach", ["ctree", "empirical", "independence", "copula"])
+def test_the_memory_budget_of_the_whole_run_changes_no_bit(approach):
+    """Also where values are tied, donors are many, and the model is a forest: blocks cut donors and equal rows anew."""
+    X, rows = table(400, 0).round(0), table(12, 1).round(0)
+    forest = RandomForestRegressor(10, random_state=0).fit(X, curved(X))
+    found = []
+    for budget in ("1GiB", 2**13, 100_007):
+        options = {"memory_budget": budget, "check_draws": False, "progress": False, "device": "cpu"}
+        found.append(explained(cs.Explainer(forest, approach=APPROACHES[approach](), **options).fit(X), rows))
+    for other in found[1:]:
+        assert_same(other, found[0], slice(None), approach)
+        assert np.array_equal(other.base_values, found[0].base_values)

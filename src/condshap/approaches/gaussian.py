@@ -151,7 +151,7 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
     """Normal distribution with the mean of rows (N, M) and a given covariance (M, M)."""
     given = as_floats(covariance)
     n_features = X.shape[1]
-    if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not np.allclose(given, given.T):
+    if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not _is_symmetric(given):
         raise OptionError(
             f"covariance must be a symmetric finite matrix of shape ({n_features}, {n_features}), got shape {given.shape}."
         )
@@ -165,6 +165,12 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
             f"covariance must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g} in its correlations."
         )
     return NormalModel(X.mean(axis=0), scale, floor_eigenvalues(correlation)[0])
+
+
+def _is_symmetric(matrix: Floats) -> bool:
+    """Tell whether a matrix (M, M) is symmetric up to rounding, in units of its diagonal."""
+    sizes = np.sqrt(np.abs(np.diag(matrix)))
+    return bool((np.abs(matrix - matrix.T) <= 1e-8 * (np.outer(sizes, sizes) + np.abs(matrix.T))).all())
 
 
 def _given_mean(mean: Floats, n_features: int) -> Floats:

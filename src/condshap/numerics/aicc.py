@@ -9,6 +9,9 @@ import numpy as np
 from condshap.types import Floats
 
 _GRID = np.geomspace(0.01, 10.0, 25)
+_ROUNDING = (
+    1e-9  # criteria, which are logarithms, that differ by less are equal: else units would decide where they are flat
+)
 
 
 def best_bandwidths(distances: Sequence[Floats], responses: Sequence[Floats]) -> Floats:
@@ -24,7 +27,7 @@ def best_bandwidths(distances: Sequence[Floats], responses: Sequence[Floats]) ->
     from scipy.optimize import minimize_scalar
 
     coarse = np.array([_criterion(h, distances, responses) for h in _GRID])  # (G, R)
-    best = coarse.argmin(axis=0)
+    best = (coarse <= coarse.min(axis=0) + _ROUNDING).argmax(axis=0)  # the narrowest of the best
     found = np.empty(len(best))
     for i, g in enumerate(best):
         low, high = _GRID[max(g - 1, 0)], _GRID[min(g + 1, len(_GRID) - 1)]
@@ -34,7 +37,7 @@ def best_bandwidths(distances: Sequence[Floats], responses: Sequence[Floats]) ->
             return float(_criterion(np.exp(log_h), distances, own)[0])
 
         result = minimize_scalar(valley, bounds=(np.log(low), np.log(high)), method="bounded", options={"xatol": 1e-3})
-        found[i] = np.exp(result.x) if result.fun <= coarse[g, i] else _GRID[g]
+        found[i] = np.exp(result.x) if result.fun < coarse[g, i] - _ROUNDING else _GRID[g]
     return found
 
 

@@ -150,7 +150,7 @@ def floor_eigenvalues(correlation: Floats) -> tuple[Floats, float]:
 
 def correlation_of(X: Rows) -> tuple[Floats, Floats, Floats]:
     """Mean (M,), standard deviation (M,) and correlation (M, M) of rows; constant columns correlate with nothing."""
-    mean = X.mean(axis=0)
+    mean = np.where((X[:1] == X).all(axis=0), X[0], X.mean(axis=0))  # a constant's own mean may be a rounding away
     centred = X - mean
     magnitude = np.abs(centred).max(axis=0)
     magnitude[magnitude == 0] = 1.0  # scaled first, so that values near 1e200 do not overflow when squared

@@ -7,6 +7,8 @@ import numpy as np
 from condshap.numerics.gaussian import NormalModel, lower_factor
 from condshap.types import Floats, Indices, Masks, Rows
 
+_TIED = 1e-12  # what differs by less, relatively, differs by rounding: else the units of a column would break ties
+
 
 def squared_distances(X: Rows, train: Rows, mask: Masks, model: NormalModel) -> Floats:
     """Squared Mahalanobis distances (R, N) between X (R, M) and training rows (N, M) in the features of `mask` (M,).
@@ -49,20 +51,25 @@ def nearest_donors(distances: Floats, sigma: Floats, eta: float, n_samples: int)
     chosen = np.take_along_axis(weights, indices, axis=1)
     if eta < 1:
         before = chosen.cumsum(axis=1) - chosen
-        chosen = np.where(before < eta * total, chosen, 0.0)
+        chosen = np.where(before < eta * total * (1 - _TIED), chosen, 0.0)
     width = int((chosen > 0).sum(axis=1).max())
     return indices[:, :width], chosen[:, :width]
 
 
 def _closest(distances: Floats, k: int) -> Indices:
-    """Positions (R, k) of the k smallest distances in increasing order, of equal ones the later first."""
+    """Positions (R, k) of the k smallest distances in increasing order, of equal ones, up to rounding, the later first."""
     n = distances.shape[1]
     if k < n:
-        limit = np.partition(distances, k - 1, axis=1)[:, k - 1 : k]
+        limit = np.partition(distances, k - 1, axis=1)[:, k - 1 : k] * (1 + _TIED)
         n_candidates = int((distances <= limit).sum(axis=1).max())  # ties at the limit included
         top = np.argpartition(distances, min(n_candidates, n) - 1, axis=1)[:, :n_candidates]
         top = -np.sort(-top, axis=1)
     else:
         top = np.tile(np.arange(n)[::-1], (len(distances), 1))
-    order = np.take_along_axis(distances, top, axis=1).argsort(axis=1, kind="stable")[:, :k]
-    return np.asarray(np.take_along_axis(top, order, axis=1))
+    near = np.take_along_axis(distances, top, axis=1)
+    order = near.argsort(axis=1, kind="stable")
+    near = np.take_along_axis(near, order, axis=1)
+    steps = np.zeros(near.shape, dtype=np.intp)
+    steps[:, 1:] = np.cumsum(near[:, 1:] > near[:, :-1] * (1 + _TIED), axis=1)
+    by_step = np.lexsort((order, steps))[:, :k]  # `top` has the later first already
+    return np.asarray(np.take_along_axis(top, np.take_along_axis(order, by_step, axis=1), axis=1))

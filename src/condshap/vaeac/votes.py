@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from condshap.seeding import generator, hash_words, row_keys, stage_word
+from condshap.seeding import column_sizes, generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.columns import Columns
 from condshap.vaeac.companions import Companions
@@ -81,7 +81,7 @@ class _Judge:
 
     def __init__(self, networks: Networks, companions: Companions, X: Rows, seed: int) -> None:
         self.networks, self.companions = networks, companions
-        self.X, self.seed, self.keys = X, seed, row_keys(X)
+        self.X, self.seed, self.keys = X, seed, row_keys(X, column_sizes(X))
         self.phi = Features(networks.fitted_.columns, X, seed)
 
     def compare(self, e: int, held: Indices, known: Masks) -> tuple[Floats, Floats]:
