@@ -42,7 +42,7 @@ from condshap.options import (
 )
 from condshap.precision import allocate_samples, measure_error_factors, squared_influences
 from condshap.predict import Predictor
-from condshap.row_outputs import check_base_value, predict_complete, predict_gaps, without_gaps
+from condshap.predictions import given_base, predict_early, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
@@ -197,7 +197,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
         """
         self.__dict__.pop("error_factors_", None)  # made last: a fit that fails leaves nothing that looks fitted
-        self.warnings_, self.seconds_ = (), 0.0
+        self.warnings_: tuple[str, ...] = ()
+        self.seconds_ = 0.0
         self._record(lambda: self._get_ready(X, categorical, encoded))
 
     def _learn(self) -> Explainer:
@@ -254,9 +255,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.function_ = read_function(self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_)
         self.n_samples_ = self._samples(without_model(self.parts_, self.function_), len(rows))
         if self.base_value is None:
-            self._outputs = self._predict_complete(rows)
+            self._outputs = self._predict_early(rows)
         else:
-            self._outputs = check_base_value(self.base_value, len(self.predictor_.output_names))[None]
+            self._outputs = given_base(self.base_value, len(self.predictor_.output_names))[None]
 
     def _train(self) -> None:
         rows = self._rows
@@ -390,16 +391,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress, find_accelerator(self.device)
         )
 
-    def _predict_complete(self, rows: Rows) -> Outputs:
-        """Predict those of rows (n, M) that have no gaps; NaN for the others."""
-        return predict_complete(self.predictor_, rows, parse_memory(self.memory_budget))
+    def _predict_early(self, rows: Rows) -> Outputs:
+        """Predict those of rows (n, M) that have no gaps, before anything is learned; NaN for the others."""
+        return predict_early(self.predictor_, rows, parse_memory(self.memory_budget))
 
     def _predict(self, rows: Rows, known: Outputs | None = None) -> Outputs:
         """Predict rows (n, M), but for those of which `known` (n, O) has predictions already."""
-        outputs = self._predict_complete(rows) if known is None else known
-        fillers = [part.approach for part in self.parts_ if getattr(part.approach, "fills_missing_", False)]
-        filler, memory = fillers[0] if fillers else None, parse_memory(self.memory_budget)
-        return predict_gaps(self.predictor_, rows, outputs, memory, filler, self.seed)
+        budget = parse_memory(self.memory_budget)
+        return predict_rows(self.predictor_, self.parts_, rows, budget, seed=self.seed, known=known)
 
     def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
         """Samples per coalition, shape (C,); 0 where an approach uses none."""
