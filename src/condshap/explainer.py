@@ -18,6 +18,7 @@ from condshap.approaches.base import (
     Approach,
     check_approach_options,
     check_missing,
+    check_sizes,
     check_supported,
     fit_approach,
     is_sampler,
@@ -222,6 +223,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
         self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
+        check_sizes(rows, self.schema_)
         if len(rows) < 2:
             raise SchemaError(
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
@@ -381,6 +383,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: Table) -> Rows:
         """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
         rows = self.schema_.encode(X)
+        check_sizes(rows, self.schema_)
         for part in self.parts_:
             check_missing(part.approach, rows, self.schema_, what="rows to explain")
         return rows
