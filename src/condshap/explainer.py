@@ -21,6 +21,7 @@ from condshap.approaches.base import (
     Approach,
     check_approach_options,
     check_missing,
+    check_sizes,
     check_supported,
     fit_approach,
     is_sampler,
@@ -46,9 +47,9 @@ from condshap.options import (
     check_positive,
     parse_memory,
 )
-from condshap.precision import allocate_samples
+from condshap.precision import share_samples
 from condshap.predict import Predictor
-from condshap.row_outputs import check_base_value, fillers_of, predict_complete, predict_gaps, without_gaps
+from condshap.predictions import given_base, predict_early, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
@@ -207,7 +208,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
         """
         self.__dict__.pop("error_factors_", None)  # made last: a fit that fails leaves nothing that looks fitted
-        self.warnings_, self.seconds_ = (), 0.0
+        self.warnings_: tuple[str, ...] = ()
+        self.seconds_ = 0.0
         self._record(lambda: self._get_ready(X, categorical, encoded))
 
     def _learn(self) -> Explainer:
@@ -231,6 +233,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
         self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
+        check_sizes(rows, self.schema_)
         if len(rows) < 2:
             raise SchemaError(
                 f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
@@ -263,7 +266,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.units_ = column_sizes(rows, np.array([feature.levels is not None for feature in self.schema_.features]))
         self.predictor_ = replace(predictor, units=self.units_)
         self.knots_ = find_knots(self.predictor_, self.schema_, rows, self.additive)
-        proof = TrainingProof(self._predict_complete, rows, self.example_rows_)
+        proof = TrainingProof(self._predict_early, rows, self.example_rows_)
         self.function_ = read_function(
             self.predictor_, self.schema_, self.example_rows_, self.additive, self.knots_, proof
         )
@@ -273,9 +276,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.asked_samples_ = self._samples(self.parts_, len(rows))  # where the function is not the model after all
         if self.base_value is None:
             is_known = self.function_ is not None and proof.covers_all
-            self._outputs = proof.predictions if is_known else self._predict_complete(rows)
+            self._outputs = proof.predictions if is_known else self._predict_early(rows)
         else:
-            self._outputs = check_base_value(self.base_value, len(self.predictor_.output_names))[None]
+            self._outputs = given_base(self.base_value, len(self.predictor_.output_names))[None]
 
     def _train(self) -> None:
         rows = self._rows
@@ -442,6 +445,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: Table) -> Rows:
         """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
         rows = self.schema_.encode(X)
+        check_sizes(rows, self.schema_)
         for part in self.parts_:
             check_missing(part.approach, rows, self.schema_, what="rows to explain")
         return rows
@@ -452,39 +456,24 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             parse_memory(self.memory_budget), check_jobs(self.n_jobs), progress, find_accelerator(self.device)
         )
 
-    def _predict_complete(self, rows: Rows) -> Outputs:
-        """Predict those of rows (n, M) that have no gaps; NaN for the others."""
-        return predict_complete(self.predictor_, rows, parse_memory(self.memory_budget))
+    def _predict_early(self, rows: Rows) -> Outputs:
+        """Predict those of rows (n, M) that have no gaps, before anything is learned; NaN for the others."""
+        return predict_early(self.predictor_, rows, parse_memory(self.memory_budget))
 
     def _predict(self, rows: Rows, known: Outputs | None = None) -> Outputs:
         """Predict rows (n, M), but for those of which `known` (n, O) has predictions already."""
-        outputs = self._predict_complete(rows) if known is None else known
-        filler, memory = next(iter(fillers_of(self.parts_)), None), parse_memory(self.memory_budget)
-        return predict_gaps(self.predictor_, rows, outputs, memory, filler, self.seed)
+        budget = parse_memory(self.memory_budget)
+        return predict_rows(self.predictor_, self.parts_, rows, budget, seed=self.seed, known=known)
 
     def _samples(self, parts: Sequence[Part], n_train: int) -> Indices:
         """Samples per coalition, shape (C,); 0 where an approach uses none."""
-        samples = np.zeros(len(self.plan_.masks), dtype=np.intp)
         for option in ("n_samples", "target_error"):
             if getattr(self, option) is not None and not any(is_sampler(part.approach) for part in parts):
                 raise OptionError(
                     f"approach '{parts[0].approach.name}' uses no samples, so {option} must be None, got "
                     f"{getattr(self, option)}."
                 )
-        for part in parts:
-            if not is_sampler(part.approach):
-                continue
-            default = getattr(part.approach, "default_samples", None)
-            if self.n_samples is not None:
-                samples[part.positions] = self.n_samples
-            elif default is None:
-                plan = self._learning_plan()
-                by_size = np.zeros(plan.n_players + 1, dtype=np.intp)
-                by_size[plan.sizes] = allocate_samples(plan)  # the same for all coalitions of a size
-                samples[part.positions] = by_size[self.plan_.sizes[part.positions]]
-            else:
-                samples[part.positions] = min(n_train, int(default))
-        return samples
+        return share_samples(parts, self.plan_, self._learning_plan(), self.n_samples, n_train)
 
     def _feature_plan(self) -> CoalitionPlan:
         """Coalitions to learn with, of features: approaches see these, not groups of them."""

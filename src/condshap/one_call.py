@@ -106,7 +106,7 @@ def get_ready(
     explainer._prepare(X_train, categorical, encoded)
     start = time.perf_counter()
     rows = explainer._check_rows(X)
-    outputs = explainer._predict_complete(rows)
+    outputs = explainer._predict_early(rows)
     return Ready(explainer, X, rows, outputs, time.perf_counter() - start)
 
 

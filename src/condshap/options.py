@@ -57,7 +57,7 @@ def as_floats(given: Any) -> Floats:
     import numpy as np  # the command line begins without it
 
     if isinstance(given, np.ma.MaskedArray):
-        return given.astype(np.float64).filled(np.nan)
+        return np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))
     return np.asarray(given, dtype=np.float64)
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, DrawnRows
+from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
 from condshap.coalitions import CoalitionPlan
 from condshap.combination import Part
 from condshap.numerics.kriging import kriging_influences
@@ -82,6 +82,34 @@ def allocate_samples(plan: CoalitionPlan) -> Indices:
         if is_small or samples[plan.interior].mean() <= _MEAN_CAP or most <= _LEAST:
             return np.asarray(samples, dtype=np.intp)
         most //= 2
+
+
+def share_samples(
+    parts: Sequence[Part], plan: CoalitionPlan, usual: CoalitionPlan, n_samples: int | None, n_train: int
+) -> Indices:
+    """Samples per coalition of a plan, (C,): as given, else as the approach wants it, else by coalition size.
+
+    Parameters
+    ----------
+    parts : approaches and their coalitions; those that do not sample have 0
+    usual : coalitions that are certainly asked for, by which sizes get their number
+    n_samples : as given by the user
+    n_train : training rows, of which there are no more to sample from
+    """
+    samples = np.zeros(len(plan.masks), dtype=np.intp)
+    for part in parts:
+        if not is_sampler(part.approach):
+            continue
+        default = getattr(part.approach, "default_samples", None)
+        if n_samples is not None:
+            samples[part.positions] = n_samples
+        elif default is None:
+            by_size = np.zeros(usual.n_players + 1, dtype=np.intp)
+            by_size[usual.sizes] = allocate_samples(usual)  # the same for all coalitions of a size
+            samples[part.positions] = by_size[plan.sizes[part.positions]]
+        else:
+            samples[part.positions] = min(n_train, int(default))
+    return samples
 
 
 def measure_error_factors(

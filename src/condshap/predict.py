@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import CondShapWarning, ModelError, OptionError, listing
-from condshap.options import find_named
+from condshap.options import as_floats, find_named
 from condshap.schema import FeatureSchema
 from condshap.table_formats import TableFormat
 from condshap.types import LARGEST, Floats, Model, Outputs, Rows
@@ -418,10 +418,9 @@ def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
     if hasattr(raw, "detach"):
         raw = raw.detach().cpu()
         raw = raw.float() if raw.is_floating_point() and raw.element_size() < 4 else raw  # NumPy has no bfloat16
-    if np.ma.isMaskedArray(raw):
-        raw = raw.astype(np.float64).filled(np.nan) if raw.dtype.kind in "fiub" else raw.filled()  # no number: refused
     try:
-        values = np.asarray(raw)
+        is_masked = isinstance(raw, np.ma.MaskedArray) and raw.dtype.kind in "fiubO"
+        values = as_floats(raw) if is_masked else np.asarray(raw)  # what a mask hides is NaN, which is refused
         is_text = values.dtype == object and any(isinstance(value, str) for value in values.ravel())
         return values.astype(np.float64) if values.dtype == object and not is_text else values
     except (TypeError, ValueError) as error:

@@ -77,17 +77,16 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         plan = CoalitionPlan(**restore_values(state.part("plan")))
         output, rows = options["output"], learned["example_rows_"]
         names, outputs = (restore_values(state.part("model"))[name] for name in ("output_names", "outputs"))
-    predictor = Predictor.of(
-        model,
-        schema,
-        rows,
-        output,
-        fast_trees=options.get("fast_trees", True),
-        device=find_accelerator(options.get("device", "auto")),
-    )
-    predictor = replace(predictor, units=learned["units_"])
-    _check_outputs(predictor, names)
-    with _clear_damage(path):
+        predictor = Predictor.of(
+            model,
+            schema,
+            rows,
+            output,
+            fast_trees=options.get("fast_trees", True),
+            device=find_accelerator(options.get("device", "auto")),
+        )
+        predictor = replace(predictor, units=learned["units_"])
+        _check_outputs(predictor, names)
         parts = tuple(_restore_part(state.part(name), approaches, predictor) for name in state.facts["parts"])
         given_plan = plan if state.facts["plan_was_given"] else None
         approach = _restore_choice(state.facts["approach"], parts)
@@ -102,7 +101,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         explainer.function_ = _read_again(explainer)
         explainer.masks_ = players.feature_masks(plan.masks)
         _check_shapes(explainer)
-    _compare_predictions(explainer, outputs)
+        _compare_predictions(explainer, outputs)
     return explainer
 
 
@@ -123,9 +122,9 @@ def _clear_damage(path: Path) -> Iterator[None]:
     """Turn what goes wrong with a damaged file into a StorageError."""
     try:
         yield
-    except CondShapError:
+    except (CondShapError, Warning, MemoryError):
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OSError) as error:  # Arrow's are among these
+    except Exception as error:  # facts that were changed by hand can fail in any way
         raise damaged(path, error) from error
 
 

@@ -18,7 +18,7 @@ import pandas as pd
 from condshap.exceptions import CondShapWarning, SchemaError, listing
 from condshap.table_formats import TableFormat
 from condshap.tables import EXACT_INTEGERS, Column, Levels, read_columns, to_pandas
-from condshap.types import LARGEST, Floats, Indices, Rows, Table
+from condshap.types import Floats, Indices, Rows, Table
 
 
 class Kind(Enum):
@@ -187,7 +187,7 @@ def _as_levels(column: Column) -> tuple[Indices, Levels]:
     if column.codes is not None:
         return column.codes, column.levels
     assert column.numbers is not None
-    _check_range(column.name, column.numbers)
+    _check_finite(column.name, column.numbers)
     codes, found = pd.factorize(column.numbers, sort=True)
     large = found[np.abs(found) >= EXACT_INTEGERS]
     if large.size:
@@ -204,7 +204,7 @@ def _all_missing(name: str) -> SchemaError:
 
 
 def _learn_continuous(name: str, numbers: Floats) -> Feature:
-    _check_range(name, numbers)
+    _check_finite(name, numbers)
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
         raise _all_missing(name)
@@ -224,18 +224,12 @@ def _warn_constant(name: str, value: object) -> None:
     )
 
 
-def _check_range(name: str, numbers: Floats) -> None:
+def _check_finite(name: str, numbers: Floats) -> None:
     infinite = np.flatnonzero(np.isinf(numbers))
     if len(infinite):
         raise SchemaError(
             f"column '{name}' must be finite or missing, got infinite values in rows {listing(infinite.tolist())}. "
             "Replace them by NaN or by a large number."
-        )
-    large = np.flatnonzero(np.abs(numbers) > LARGEST)
-    if len(large):
-        raise SchemaError(
-            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because errors need their fourth powers, "
-            f"got larger ones in rows {listing(large.tolist())}. Divide the column, or replace them by NaN."
         )
 
 
@@ -247,7 +241,7 @@ def _encode(column: Column, feature: Feature) -> Floats:
             f"column '{feature.name}' must hold numbers as in training, got levels such as "
             f"{listing(column.levels[:3])}. Convert it to numbers."
         )
-    _check_range(feature.name, column.numbers)
+    _check_finite(feature.name, column.numbers)
     return column.numbers
 
 

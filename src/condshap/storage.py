@@ -80,7 +80,9 @@ def load_explanation(path: str | Path) -> Explanation:
     arrow, about = _read(Path(path))
     try:
         return _rebuild(arrow, about)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:  # Arrow's errors are ValueErrors too
+    except MemoryError:
+        raise
+    except Exception as error:  # metadata that were changed by hand can fail in any way
         raise StorageError(
             f"'{path}' must be an explanation saved by condshap, but part of it is missing or damaged: {error!r}. "
             "Save it again."

@@ -91,9 +91,11 @@ def _tame_arrow(X: Any) -> Any:
         raise SchemaError(
             f"columns must not be run-end encoded, got {listing(encoded)}. Decode them with pyarrow.compute.run_end_decode."
         )
-    columns = [_tame_column(X.column(j)) for j in range(X.num_columns)]
-    same = all(new is X.column(j) for j, new in enumerate(columns))
-    return X if same else pa.table(columns, names=X.column_names)
+    columns = list(X.columns)
+    tamed = [_tame_column(column) for column in columns]
+    if all(new is old for new, old in zip(tamed, columns, strict=True)):
+        return X
+    return pa.table(tamed, names=X.column_names).replace_schema_metadata(X.schema.metadata)
 
 
 def _tame_column(column: Any) -> Any:

@@ -18,7 +18,7 @@ from condshap.combination import Part, restrict_parts
 from condshap.members import MemberSpread
 from condshap.numerics.affine import AdditiveFunction
 from condshap.precision import measure_error_factors, squared_influences
-from condshap.row_outputs import fillers_of
+from condshap.predictions import fillers_of
 from condshap.types import Floats, Indices, Masks, Outputs, Rows
 from condshap.values import Moments, Settings, ValueTable, estimate_values, join_rows
 

@@ -33,7 +33,7 @@ STAGES = {
     "approaches": 3, "combination": 3, "regression": 3, "stored_values": 3, "state_file": 3,
     "predict": 4, "linear_models": 4,
     "values": 5, "precision": 5, "accelerator": 5, "additive": 5, "adaptive": 5, "draw_check": 5, "checking": 5,
-    "additive_proof": 5, "tree_steps": 5, "row_outputs": 5, "members": 3,
+    "additive_proof": 5, "tree_steps": 5, "predictions": 5, "members": 3,
     "solvers": 6, "null_players": 6,
     "explanation": 7, "notebook": 7, "storage": 7, "evaluation": 7, "convergence": 7,
     "plots": 8,

@@ -68,7 +68,7 @@ def test_masked_option_is_refused():
 # --- large integers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("large", [2.0**53, 2.0**63, 1e100, -1e100])
+@pytest.mark.parametrize("large", [2.0**53, 2.0**63, 1e60, -1e60])
 def test_numbers_that_are_not_exact_are_no_levels(large):
     codes = np.column_stack([RNG.choice([large, 2 * large], 60), X[:, 0]])
     with pytest.raises(SchemaError, match=r"column 'x0' must hold levels below 2\*\*53"):

@@ -20,7 +20,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
 from condshap.numerics.affine import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
-from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
+from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -257,6 +257,18 @@ def check_missing(approach: Approach, X: Rows, schema: FeatureSchema, *, what: s
         f"approach '{approach.name}' needs complete {what}, got missing values in columns {listing(columns)}, rows "
         f"{listing(rows)}. Impute or drop them, or use {_alternatives(schema, missing=True)}."
     )
+
+
+def check_sizes(X: Rows, schema: FeatureSchema) -> None:
+    """Refuse numbers whose powers overflow on the way to standard errors."""
+    with np.errstate(invalid="ignore"):
+        rows, columns = np.nonzero(np.abs(X) > LARGEST)
+    if len(rows):
+        name, where = schema.names[columns[0]], rows[columns == columns[0]].tolist()
+        raise SchemaError(
+            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because errors need their fourth powers, "
+            f"got larger ones in rows {listing(where)}. Divide the column, or replace them by NaN."
+        )
 
 
 def _alternatives(schema: FeatureSchema, *, missing: bool = False) -> str:

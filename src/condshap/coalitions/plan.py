@@ -50,8 +50,9 @@ class CoalitionPlan:
         >>> CoalitionPlan.given([[True, False], [True, False], [False, True]], [1, 2, 3]).weights.tolist()
         [0.0, 0.5, 0.5, 0.0]
         """
-        hidden = isinstance(masks, np.ma.MaskedArray) and bool(np.ma.getmaskarray(masks).any())
-        masks, weights = as_floats(masks) if hidden else np.asarray(masks), as_floats(weights)
+        if isinstance(masks, np.ma.MaskedArray) and np.ma.getmaskarray(masks).any():
+            raise CoalitionError("coalitions must say of every player whether it is in, got masked entries. Fill them.")
+        masks, weights = np.asarray(masks), as_floats(weights)
         _check_given(masks, weights)
         unique, inverse = np.unique(masks.astype(bool), axis=0, return_inverse=True)
         summed = np.bincount(inverse.ravel(), weights=weights).astype(np.float64)

@@ -13,6 +13,7 @@ from condshap.exceptions import OptionError, listing
 
 _PAPER_SAMPLES = 250
 _NAMED: dict[str, dict[str, Any]] = {"vaeac-paper": {}, "vaeac-uniform": {"masking": "uniform"}}
+_STUDIED: dict[str, dict[str, Any]] = {"categorical": {"share_unseen": True}}  # as R's shapr, and as results were made
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def find_method(name: str) -> Method:
     if base not in available_methods() and "." not in base:
         names = listing(available_methods(), limit=20)
         raise OptionError(f"a method must be one of {names} or the import path of an approach's class, got {base!r}.")
-    options = {**_NAMED.get(base, {}), **_parse_options(name, text)}
+    options = {**_NAMED.get(base, {}), **_STUDIED.get(base, {}), **_parse_options(name, text)}
     is_paper = base == "vaeac-paper"
     n_samples = options.pop("n_samples", _PAPER_SAMPLES if is_paper else None)
     approach = "vaeac" if base in _NAMED else base

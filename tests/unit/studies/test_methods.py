@@ -53,3 +53,8 @@ def test_an_approach_of_ones_own_is_named_by_its_import_path():
 def test_an_import_path_that_leads_to_no_approach_is_refused(name):
     with pytest.raises(OptionError, match="approach's class must"):
         find_method(name)
+
+
+def test_categorical_shares_unseen_cells_as_stored_results_do_unless_told_otherwise():
+    assert find_method("categorical").make_approach().share_unseen
+    assert not find_method("categorical:share_unseen=False").make_approach().share_unseen
