@@ -53,7 +53,8 @@ class Explanation:
     values : (R, P), or (R, P, O) when the model has several outputs
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
-    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
+    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random, NaN where it is not
+        known: a single sample (``n_samples=1``) tells nothing about its own error
     value_table : v(S) for all coalitions used; NaN where ``n_coalitions="auto"`` did without one for a row
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
@@ -75,7 +76,10 @@ class Explanation:
 
     @property
     def msev(self) -> MSEv:
-        """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance."""
+        """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
+
+        NaN where that variance is not known, with ``n_samples=1``.
+        """
         table = self.value_table
         by_coalition = table.values.reshape(len(table.values), -1)
         shared = np.logical_not(
