@@ -16,6 +16,7 @@ import numpy as np
 from condshap.announcing import announce
 from condshap.approaches.base import is_sampler
 from condshap.combination import Part
+from condshap.exceptions import OptionError
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.predict import Predictor
 from condshap.seeding import derive_seed, generator, row_keys
@@ -69,6 +70,11 @@ def choose_samples(
     rows = X[rng.choice(len(X), size=min(len(X), _PILOT_ROWS), replace=False)]
     moments = estimate_values(parts, predictor, rows, masks, aim.n_samples, seed=seed, settings=settings)
     of_one = aim.variances(moments).mean(axis=1) * aim.n_samples[:, None]  # (C, O) variance of a single sample
+    if np.isnan(of_one).any():
+        raise OptionError(
+            f"target_error={aim.target:g} must come with at least 2 samples of every coalition to begin with, because a "
+            "single one tells nothing about its error, but an approach draws 1. Raise its default_samples."
+        )
     importance = np.sqrt((aim.influence.sum(axis=0)[:, None] * of_one).max(axis=1))  # (C,)
     is_random = importance > 0
     share = np.where(is_random, importance, 1.0)

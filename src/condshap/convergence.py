@@ -17,6 +17,7 @@ import numpy as np
 from condshap.announcing import announce
 from condshap.coalitions import CoalitionPlan
 from condshap.coalitions.nested import beginning, checkpoints
+from condshap.exceptions import OptionError
 from condshap.numerics.shapley import can_separate
 from condshap.progress import make_bar
 from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
@@ -111,6 +112,7 @@ def converge(
         nonlocal n_evaluations
         new = estimate(positions, rows)
         n_evaluations += new.n_evaluations
+        _check_errors(new)
         return new
 
     settled: list[_Settled] = []
@@ -123,6 +125,15 @@ def converge(
     result = _gathered(settled, plan, pairs, goal, n_evaluations)
     _announce(settled, result, goal)
     return result
+
+
+def _check_errors(new: ValueTable) -> None:
+    """Without errors of v(S) nobody can tell when to stop."""
+    if np.isnan(new.std_errors).any():
+        raise OptionError(
+            "n_coalitions='auto' must know the standard errors of v(S), but an approach draws a single sample, which tells "
+            "nothing about its own. Raise n_samples, or give a number of coalitions."
+        )
 
 
 def _follow(

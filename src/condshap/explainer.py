@@ -72,7 +72,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` will do. A list has one entry per coalition
         size 1, ..., P-1.
     n_samples : int, optional
-        Samples per row and coalition. By default each approach chooses: drawing ones by coalition size.
+        Samples per row and coalition. By default each approach chooses: drawing ones by coalition size. With a single one
+        standard errors are NaN, unless nothing is random: one sample does not show how far others would be from it.
     target_error : float, optional
         Sample until the Monte Carlo standard error of every Shapley value of every row is at most this, in units of the
         prediction. Coalitions get samples by their influence and by how uncertain f is given x_S, on training rows first
@@ -401,6 +402,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.target_error is not None:
             self._check_target()
         check_coalitions(self.n_coalitions, self.tolerance, self.max_coalitions)
+        if self.n_coalitions == "auto" and self.n_samples == 1:
+            raise OptionError(
+                "n_samples must be at least 2 with n_coalitions='auto', which goes by standard errors, got 1: one sample "
+                "has none. Raise n_samples, or leave it out."
+            )
         if self.coalitions is not None and not isinstance(self.coalitions, CoalitionPlan):
             raise OptionError(f"coalitions must be a CoalitionPlan, got {type(self.coalitions).__name__}.")
         if self.coalitions is not None and self.n_coalitions is not None:

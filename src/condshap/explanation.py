@@ -58,7 +58,8 @@ class Explanation:
     values : (R, P), or (R, P, O) when the model has several outputs
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
-    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random
+    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random, NaN where it is not
+        known: a single sample (``n_samples=1``) tells nothing about its own error
     model_errors : shape of `values`; how far values are off because the features' distribution was learned. Where networks
         or regressors are averaged, the error of their training, from how far they differ; else 0. What few training rows
         add is estimated by `Explainer.estimate_model_errors`, on demand. `provenance.model_errors_from` tells which
@@ -104,7 +105,10 @@ class Explanation:
 
     @property
     def msev(self) -> MSEv:
-        """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance."""
+        """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
+
+        NaN where that variance is not known, with ``n_samples=1``.
+        """
         table = self.value_table
         by_coalition = table.values.reshape(len(table.values), -1)
         shared = np.logical_not(

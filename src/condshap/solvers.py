@@ -39,7 +39,7 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     Parameters
     ----------
     values : (C, R, O) contribution function, in the plan's order
-    std_errors : (C, R, O) Monte Carlo standard errors of `values`
+    std_errors : (C, R, O) Monte Carlo standard errors of `values`; NaN where unknown, and then so are those of phi
     plan : the coalitions
 
     Returns
@@ -79,11 +79,12 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
     kriging = PairKriging(plan.masks[first], plan.inclusion[first])
     phi, missing, noisy = np.empty((3, values.shape[1], plan.n_players, values.shape[2]))
     for r, o in np.ndindex(values.shape[1:]):  # one game at a time: products of matrices round by the number of columns
-        v, noise = values[:, r, o], std_errors[:, r, o] ** 2
+        v, noise = values[:, r, o], np.nan_to_num(std_errors[:, r, o]) ** 2  # unknown noise: as if there were none
         odd = np.append(v[first] - v[last], v[-1] - v[0]) / 2
         solved = kriging.solve(odd, (v[first] + v[last]) / 2, (noise[first] + noise[last]) / 4)
         phi[r, :, o], missing[r, :, o], noisy[r, :, o] = solved.phi, solved.missing, solved.noisy
     phi += (values[-1] - values[0] - phi.sum(axis=1))[:, None] / plan.n_players  # rounding only: they are efficient
+    noisy[np.broadcast_to(np.isnan(std_errors).any(axis=0)[:, None], noisy.shape)] = np.nan  # ... but errors say so
     return ShapleyValues(phi, np.sqrt(missing + noisy)), np.sqrt(missing)
 
 

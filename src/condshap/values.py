@@ -42,7 +42,7 @@ class ValueTable:
     ----------
     coalitions : (C, P) bool, True = in S; empty first, grand last
     values : (C, R), or (C, R, O) when the model has several outputs
-    std_errors : Monte Carlo standard errors of `values`, same shape
+    std_errors : Monte Carlo standard errors of `values`, same shape; NaN where a single sample cannot tell
     n_evaluations : number of rows that the model was asked to predict
     """
 

@@ -103,3 +103,16 @@ def test_kriging_of_the_same_number_of_coalitions_is_better_and_covers(n_coaliti
                 covered.append(np.abs(off) <= 1.96 * solved.std_errors[..., 0].T + 1e-9)
     assert squares[0] < 0.7 * squares[1]
     assert np.mean(covered) >= 0.93
+
+
+@pytest.mark.parametrize("P", [4, 9])
+def test_unknown_noise_leaves_the_values_and_makes_the_errors_unknown(P):
+    plan, rng = make_plan(P, 40, seed=0), np.random.default_rng(0)
+    v = rng.normal(size=(len(plan.masks), 3, 2))
+    nothing, unknown = np.zeros_like(v), np.zeros_like(v)
+    unknown[3, 1, 0] = np.nan
+    known, found = solve_shapley(v, nothing, plan), solve_shapley(v, unknown, plan)
+    np.testing.assert_array_equal(found.values, known.values)
+    assert np.isnan(found.std_errors[1, :, 0]).any()
+    for r, o in ((0, 0), (1, 1), (2, 0)):
+        np.testing.assert_array_equal(found.std_errors[r, :, o], known.std_errors[r, :, o])

@@ -65,7 +65,7 @@ def judge(explanation: Explanation) -> Judged:
             median_error=float(np.median(errors[..., o])),
             largest_error=float(errors[..., o].max()),
             share_of_spread=_share(values[..., o], errors[..., o], predictions[:, o]),
-            sure=float(np.mean(np.abs(values[..., o]) > _SURE * errors[..., o])),
+            sure=_sure(values[..., o], errors[..., o]),
             gap=float(gaps[:, o].max()),
             is_gap_large=bool(gaps[:, o].max() > _GAP * max(1e-12, float(np.abs(predictions[:, o]).max()))),
         )
@@ -112,11 +112,16 @@ def _paired(differences: Floats) -> str:
     return f"+{mean:.3g} ({mean - half:.3g} to {mean + half:.3g})"
 
 
+def _sure(values: Floats, errors: Floats) -> float:
+    """Share of values (R, P) whose sign is sure; NaN where errors are not known."""
+    return np.nan if np.isnan(errors).any() else float(np.mean(np.abs(values) > _SURE * errors))
+
+
 def _share(values: Floats, errors: Floats, predictions: Floats) -> float:
     """Largest error of a row (R, P) over the spread of its values, at its median row; tiny spreads count as 1 % of all."""
     spread = np.maximum(np.ptp(values, axis=1), 0.01 * float(np.ptp(predictions)))
     largest = errors.max(axis=1)
-    return float(np.median(np.where(largest > 0, largest / np.maximum(spread, 1e-300), 0.0)))
+    return float(np.median(np.where(largest == 0, 0.0, largest / np.maximum(spread, 1e-300))))
 
 
 def notes(
@@ -137,6 +142,11 @@ def notes(
                     f"its spread, {about.tolerance:.2%} was wanted.",
                 )
             )
+        if np.isnan(one.std_errors).any():
+            text = (
+                "standard errors are not known, because a single sample tells nothing about its own. Raise n_samples."
+            )
+            found.append(Note("warning", front + text))
         if any(line.is_gap_large for line in lines):
             gap = max(line.gap for line in lines)
             found.append(Note("warning", f"{front}values and base value miss the prediction by up to {gap:.3g}."))

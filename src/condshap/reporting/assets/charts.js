@@ -32,7 +32,7 @@ function whisker(svg, x1, x2, y, half = 4) {
 /** Players by mean size of their values, and an upper bound of the standard error of these means. */
 function importance(e) {
   const size = new Float64Array(P), off = new Float64Array(P), { values, errors } = explanation(e), start = state.output * R * P;
-  for (let r = 0, i = start; r < R; r++) for (let p = 0; p < P; p++, i++) { size[p] += Math.abs(values[i]) / R; off[p] += errors[i] / R; }
+  for (let r = 0, i = start; r < R; r++) for (let p = 0; p < P; p++, i++) { size[p] += Math.abs(values[i]) / R; off[p] += (errors[i] || 0) / R; }
   const order = Array.from(size.keys()).sort((a, b) => size[b] - size[a] || a - b);
   return { size, off, order };
 }
