@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -148,9 +149,11 @@ def _plain(value: Any) -> Any:
 
 def _versions(explainer: Explainer) -> dict[str, str]:
     """Versions of what has a hand in the numbers: torch and libraries of models where they were used."""
-    packages = ("numpy", "scipy", "pandas", "scikit-learn", *sorted(_packages_used(explainer)))
+    packages = ("numpy", "scipy", "pandas", "scikit-learn")
     own = {"python": platform.python_version(), "condshap": __version__}
-    return {**own, **{name: version(name) for name in packages}}
+    # asked of the module itself: a distribution may have another name, such as xgboost-cpu
+    used = {name: str(import_module(name).__version__) for name in sorted(_packages_used(explainer))}
+    return {**own, **{name: version(name) for name in packages}, **used}
 
 
 def _packages_used(explainer: Explainer) -> set[str]:

@@ -100,23 +100,23 @@ def _column_from_json(stored: dict[str, Any], backend: str) -> ColumnFormat:
 
 def header_to_json(header: pd.Index[Any]) -> dict[str, Any]:
     """Labels of columns or rows, with their types and names."""
-    several = header.nlevels > 1
+    if header.nlevels > 1:
+        return {"levels": [header_to_json(header.get_level_values(i)) for i in range(header.nlevels)]}
     return {
         "labels": [value_to_json(label, label) for label in header.tolist()],
-        "dtype": None if several else dtype_to_json(header.dtype, "pandas", "header"),
-        "names": [value_to_json(name, "header") for name in header.names],
+        "dtype": dtype_to_json(header.dtype, "pandas", "header"),
+        "name": value_to_json(header.name, "header"),
         "freq": getattr(header, "freqstr", None),
     }
 
 
 def header_from_json(stored: dict[str, Any]) -> pd.Index[Any]:
     """Inverse of `header_to_json`."""
-    labels = [value_from_json(label) for label in stored["labels"]]
-    names = [value_from_json(name) for name in stored["names"]]
-    if len(names) > 1:
-        return pd.MultiIndex.from_tuples(labels, names=names)
+    if "levels" in stored:
+        return pd.MultiIndex.from_arrays([header_from_json(level) for level in stored["levels"]])
+    labels, name = [value_from_json(label) for label in stored["labels"]], value_from_json(stored["name"])
     dtype: Any = dtype_from_json(stored["dtype"], "pandas")
-    header: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=names[0], tupleize_cols=False)
+    header: pd.Index[Any] = pd.Index(labels, dtype=dtype, name=name, tupleize_cols=False)
     return with_frequency(header, stored["freq"])
 
 

@@ -145,7 +145,8 @@ def _restore_pandas(stored: StoredTable) -> pd.DataFrame:
     data = {j: _restore_series(stored.columns[one["name"]], one) for j, one in enumerate(about["columns"])}
     names = {one["name"] for one in about["columns"]}
     index = _restore_index([column for name, column in stored.columns.items() if name not in names], about["index"])
-    frame = pd.DataFrame(data, index=index)
+    frame = pd.DataFrame(data, index=pd.RangeIndex(len(index)))
+    frame.index = index  # afterwards: columns that are series would be looked up by the labels
     frame.columns = header_from_json(about["header"])
     return frame
 

@@ -125,6 +125,8 @@ def nodes_of(schema):
 def forged_schema(content, rng):
     schema = json.loads(content)
     places = nodes_of(schema)
+    if not places:  # an earlier change took the rest away
+        return content
     parent, key = places[int(rng.integers(len(places)))]
     numbers = [place for place in places if _is_number(place[0][place[1]].get("content"))]
     way = rng.random()

@@ -167,6 +167,10 @@ COME_BACK = {
     "times as names": FRAME.set_axis(pd.date_range("2020", periods=2, tz="Europe/Oslo"), axis=1),
     "tuples as names": FRAME.set_axis(pd.Index([("a", 1), ("a", 2)], tupleize_cols=False), axis=1),
     "categories as names": FRAME.set_axis(pd.CategoricalIndex(["a", "b"], ["b", "a", "c"], ordered=True), axis=1),
+    "objects under labels": pd.DataFrame({"a": pd.Series(["u", None, "v"], dtype=object)}).set_axis(["r", "s", "t"]),
+    "typed levels of names": FRAME.set_axis(
+        pd.MultiIndex.from_arrays([pd.Index([1, 2], dtype="int8"), [0.5, None]]), axis=1
+    ),
     "names of axes": FRAME.rename_axis(index=[("a", 1)], columns=pd.Timestamp("2020")),
     "text with gaps of two kinds": pd.DataFrame({"a": pd.Series(["u", None, float("nan")], dtype=object)}),
     "Arrow text": pd.DataFrame({"a": pd.array(["u", None, "v"], dtype=pd.ArrowDtype(pa.string()))}),

@@ -81,7 +81,7 @@ def test_no_damage_goes_unnoticed(tmp_path, kind):
     path = tmp_path / "file"
     load = WRITERS[kind](path)
     load()
-    for changed in damages(path.read_bytes(), 300):
+    for changed in damages(path.read_bytes(), 150):
         path.write_bytes(changed)
         with pytest.raises(StorageError):
             load()

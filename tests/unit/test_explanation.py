@@ -263,12 +263,13 @@ def test_shap_draws_groups(grouped):
 
 
 def test_versions_name_the_libraries_that_were_used():
-    import importlib.metadata
+    from importlib import import_module
 
     import torch
     from lightgbm import LGBMRegressor
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
+    from xgboost import XGBRegressor
 
     X = np.random.default_rng(0).normal(size=(60, 3))
     network = cs.approaches.VAEAC(epochs=2, depth=1)
@@ -279,8 +280,12 @@ def test_versions_name_the_libraries_that_were_used():
         "lightgbm": (boosted, "gaussian"),
     }
     torch_model = torch.nn.Linear(3, 1).double()
-    for package, (model, approach) in [*used.items(), ("torch", (torch_model, "gaussian"))]:
+    boosters = [
+        ("xgboost", (XGBRegressor(n_estimators=2).fit(X, X[:, 0]), "gaussian")),
+        ("torch", (torch_model, "gaussian")),
+    ]
+    for package, (model, approach) in [*used.items(), *boosters]:
         found = cs.explain(model, X, X[:2], approach=approach, device="cpu").provenance.versions
         optional = {"torch", "xgboost", "lightgbm"} & set(found)
         assert optional == ({package} if package else set())
-        assert all(found[name] == importlib.metadata.version(name) for name in optional)
+        assert all(found[name] == import_module(name).__version__ for name in optional)
