@@ -67,9 +67,12 @@ def _closest(distances: Floats, k: int) -> Indices:
     else:
         top = np.tile(np.arange(n)[::-1], (len(distances), 1))
     near = np.take_along_axis(distances, top, axis=1)
-    order = near.argsort(axis=1, kind="stable")
+    order = near.argsort(axis=1, kind="stable")  # `top` has the later first already
     near = np.take_along_axis(near, order, axis=1)
-    steps = np.zeros(near.shape, dtype=np.intp)
-    steps[:, 1:] = np.cumsum(near[:, 1:] > near[:, :-1] * (1 + _TIED), axis=1)
-    by_step = np.lexsort((order, steps))[:, :k]  # `top` has the later first already
-    return np.asarray(np.take_along_axis(top, np.take_along_axis(order, by_step, axis=1), axis=1))
+    apart = near[:, 1:] > near[:, :-1] * (1 + _TIED)
+    uneven = np.flatnonzero((~apart & (near[:, 1:] > near[:, :-1])).any(axis=1))
+    if len(uneven):
+        steps = np.zeros((len(uneven), near.shape[1]), dtype=np.intp)
+        steps[:, 1:] = np.cumsum(apart[uneven], axis=1)
+        order[uneven] = np.take_along_axis(order[uneven], np.lexsort((order[uneven], steps)), axis=1)
+    return np.asarray(np.take_along_axis(top, order[:, :k], axis=1))
