@@ -150,4 +150,5 @@ def _coalition_variances(
     corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
     missing_share = 1.0 - plan.inclusion[first]
     total = each_column(A[:, first] ** 2 * missing_share, corrected - random_part)
-    return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
+    spare = min(len(plan.pairs()) - plan.n_players + 1, len(drawn))
+    return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(spare)

@@ -151,7 +151,8 @@ def notes(
             found.append(
                 Note(
                     "note",
-                    f"{front}{about.n_repaired} coalitions were added, without which some players could not be told apart.",
+                    f"{front}{about.n_repaired} coalitions were added, without which players could not be told apart, "
+                    "or errors not be judged.",
                 )
             )
     found.append(_note_outside(outside, len(given[0])))
