@@ -84,7 +84,8 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
         solved = kriging.solve(odd, (v[first] + v[last]) / 2, (noise[first] + noise[last]) / 4)
         phi[r, :, o], missing[r, :, o], noisy[r, :, o] = solved.phi, solved.missing, solved.noisy
     phi += (values[-1] - values[0] - phi.sum(axis=1))[:, None] / plan.n_players  # rounding only: they are efficient
-    noisy[np.broadcast_to(np.isnan(std_errors).any(axis=0)[:, None], noisy.shape)] = np.nan  # ... but errors say so
+    is_unknown = np.asarray(np.isnan(std_errors).any(axis=0))  # ... but errors say so
+    noisy[np.broadcast_to(is_unknown[:, None], noisy.shape)] = np.nan
     return ShapleyValues(phi, np.sqrt(missing + noisy)), np.sqrt(missing)
 
 
