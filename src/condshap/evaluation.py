@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.exceptions import OptionError
-from condshap.types import Floats
+from condshap.types import Floats, Masks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,15 +34,12 @@ class Criterion:
 
     def total_std_error(self) -> float:
         """Standard error of ``float(criterion)``; NaN for a single row."""
-        return float(_over_rows(self.per_row.reshape(len(self.per_row), -1).sum(axis=1), self.weights)[1])
+        return float(over_rows(self.per_row.reshape(len(self.per_row), -1).sum(axis=1), self.weights)[1])
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of ``float(criterion)`` over rows, by Student's t; NaN for a single row."""
-        from scipy.special import stdtrit
-
-        n = len(self.per_row)
-        half = float(stdtrit(n - 1, (1 + level) / 2)) * self.total_std_error() if n > 1 else np.nan
-        return (float(self) - half, float(self) + half)
+        """Confidence interval of ``float(criterion)`` over rows, by Student's t, not below 0; NaN for a single row."""
+        half = half_width(self.total_std_error(), len(self.per_row), level)
+        return not_below_zero(float(self) - half, float(self) + half)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +60,25 @@ class MSEv(Criterion):
     per_coalition: Floats
 
 
+def half_width(std_error: float, n_rows: int, level: float = 0.95) -> float:
+    """Half of a confidence interval of a mean over rows, by Student's t; NaN for a single row."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(n_rows - 1, (1 + level) / 2)) * float(std_error) if n_rows > 1 else np.nan
+
+
+def not_below_zero(low: float, high: float) -> tuple[float, float]:
+    """Interval of what cannot be negative, although an estimate less its noise can; NaN stays."""
+    return float(np.maximum(low, 0.0)), float(np.maximum(high, 0.0))
+
+
+def shared_coalitions(values: Floats) -> Masks:
+    """Interior coalitions (C,) that all rows of v (C, R) or (C, R, O) have; ``n_coalitions="auto"`` leaves NaN elsewhere."""
+    shared = np.logical_not(np.isnan(values.reshape(len(values), -1)).any(axis=1))
+    shared[[0, -1]] = False
+    return np.asarray(shared)
+
+
 def ec1(phi_true: Floats, phi: Floats, *, weights: Floats | None = None) -> Criterion:
     """Mean absolute error of Shapley values, eq. (8) of the paper.
 
@@ -79,7 +95,7 @@ def ec1(phi_true: Floats, phi: Floats, *, weights: Floats | None = None) -> Crit
     _check_shapes("phi", phi_true.shape, phi.shape)
     per_row = np.abs(phi_true - phi).mean(axis=1)
     row_weights = _row_weights(len(per_row), weights)
-    return Criterion(*_over_rows(per_row, row_weights), per_row, row_weights)
+    return Criterion(*over_rows(per_row, row_weights), per_row, row_weights)
 
 
 def ec2(
@@ -151,7 +167,7 @@ def mean_squared_error(
     by_row = np.ascontiguousarray(squares.reshape(len(v), -1).T)  # sums along the memory do not depend on other rows
     per_row = np.average(by_row, axis=1, weights=coalition_weights).reshape(squares.shape[1:])
     per_coalition = np.average(squares, axis=1, weights=row_weights)
-    return MSEv(*_over_rows(per_row, row_weights), per_row, row_weights, per_coalition)
+    return MSEv(*over_rows(per_row, row_weights), per_row, row_weights, per_coalition)
 
 
 def _check_shapes(name: str, true: tuple[int, ...], estimated: tuple[int, ...]) -> None:
@@ -173,7 +189,7 @@ def _row_weights(n: int, weights: Floats | None) -> Floats:
     return np.asarray(given / given.sum())
 
 
-def _over_rows(per_row: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def over_rows(per_row: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Weighted mean over rows and its standard error, which is the usual one when weights are equal."""
     n = len(per_row)
     value = np.asarray(weights @ per_row)

@@ -80,8 +80,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         and then row by row. The part of `std_errors` that comes from leaving out coalitions is not reduced by samples.
     n_coalitions : int or "auto", optional
         Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. They come in
-        pairs of a coalition and its complement, so an odd number gives one less; `provenance.n_coalitions` has the number
-        that was used. A warning says when standard errors are as large as the values, as with many features. "auto" adds
+        pairs of a coalition and its complement, so an odd number gives one less; less than two pairs more than players could
+        not judge their own error, and give so many; `provenance.n_coalitions` has the number that was used. A warning says
+        when standard errors are as large as the values, as with many features. "auto" adds
         coalitions to every row until its largest standard error is at most `tolerance` times its spread, its largest minus
         its smallest Shapley value; `refine` goes on from there.
     tolerance : float

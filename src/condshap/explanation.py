@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from condshap.draw_check import DrawCheck
-from condshap.evaluation import MSEv, mean_squared_error
+from condshap.evaluation import MSEv, mean_squared_error, shared_coalitions
 from condshap.exceptions import OptionError
 from condshap.tables import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table
@@ -110,11 +110,7 @@ class Explanation:
         NaN where that variance is not known, with ``n_samples=1``.
         """
         table = self.value_table
-        by_coalition = table.values.reshape(len(table.values), -1)
-        shared = np.logical_not(
-            np.isnan(by_coalition).any(axis=1)
-        )  # with n_coalitions="auto" rows have coalitions of their own, too
-        shared[[0, -1]] = False
+        shared = shared_coalitions(table.values)
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
 
     def __len__(self) -> int:

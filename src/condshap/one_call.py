@@ -13,6 +13,7 @@ import pandas as pd
 from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
+from condshap.comparing import comparable
 from condshap.exceptions import CondShapError, CondShapWarning
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
@@ -200,9 +201,13 @@ def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Itera
 
 
 def compare_explanations(explanations: Iterable[Explanation], *, level: float = 0.95) -> pd.DataFrame:
-    """MSEv of explanations with its confidence interval over rows, time, and rows that the model was asked for."""
+    """MSEv of explanations with its confidence interval over rows, time, and rows that the model was asked for.
+
+    They must be of the same rows, model and base value; where coalitions differ, MSEv is over those that all have.
+    """
+    given = {f"{i}: {one.provenance.approach}": one for i, one in enumerate(explanations, start=1)}
     lines = []
-    for explanation in explanations:
+    for explanation in comparable(given).values() if given else ():
         about, msev = explanation.provenance, explanation.msev
         low, high = msev.interval(level)
         seconds, model_rows = sum(about.seconds.values()), explanation.value_table.n_evaluations

@@ -146,7 +146,7 @@ def measure_error_factors(
         chosen = rng.choice(cell, size=min(len(cell), _PILOT_COALITIONS), replace=False, p=chance)
         n_rows = min(len(X), _PILOT_PAIRS // len(chosen))
         rows = [X[rng.choice(len(X), size=n_rows, replace=False)] for _ in chosen]
-        batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed)
+        batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed, predictor.units)
     moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
     twice = [[(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))] for cell in cells]
     ratios, n_pairs = np.swapaxes([_variance_ratio(replicates) for replicates in twice], 0, 1)
@@ -156,7 +156,12 @@ def measure_error_factors(
 
 
 def _sample_twice(
-    sampler: ConditionalSampler, rows: Sequence[Rows], masks: Masks, n_samples: int, seed: int
+    sampler: ConditionalSampler,
+    rows: Sequence[Rows],
+    masks: Masks,
+    n_samples: int,
+    seed: int,
+    units: Floats | None,
 ) -> list[Batch]:
     """Two batches for each coalition (C, M) and its own rows (n, M), from different random streams.
 
@@ -170,7 +175,7 @@ def _sample_twice(
         together = np.concatenate(some)
         drawn = []
         for stage in streams:
-            keys = hash_words(stage_word(stage), row_keys(together))
+            keys = hash_words(stage_word(stage), row_keys(together, units))
             drawn.append(draw(sampler, together, asked, n_samples, keys, seed)[0])
         for c, own in enumerate(some):
             place = slice(c * len(own), (c + 1) * len(own))

@@ -84,7 +84,8 @@ def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tupl
         solved = kriging.solve(odd, (v[first] + v[last]) / 2, (noise[first] + noise[last]) / 4)
         phi[r, :, o], missing[r, :, o], noisy[r, :, o] = solved.phi, solved.missing, solved.noisy
     phi += (values[-1] - values[0] - phi.sum(axis=1))[:, None] / plan.n_players  # rounding only: they are efficient
-    noisy[np.broadcast_to(np.isnan(std_errors).any(axis=0)[:, None], noisy.shape)] = np.nan  # ... but errors say so
+    is_unknown = np.asarray(np.isnan(std_errors).any(axis=0))  # ... but errors say so
+    noisy[np.broadcast_to(is_unknown[:, None], noisy.shape)] = np.nan
     return ShapleyValues(phi, np.sqrt(missing + noisy)), np.sqrt(missing)
 
 
@@ -150,4 +151,5 @@ def _coalition_variances(
     corrected = np.where(followed, average, squares / np.maximum(kept, _FOLLOWED)[:, None] ** 2)
     missing_share = 1.0 - plan.inclusion[first]
     total = each_column(A[:, first] ** 2 * missing_share, corrected - random_part)
-    return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(len(plan.pairs()) - plan.n_players + 1)
+    spare = min(len(plan.pairs()) - plan.n_players + 1, len(drawn))
+    return np.asarray(np.maximum(total, 0.0)) * few_pairs_factor(spare)

@@ -35,7 +35,7 @@ STAGES = {
     "values": 5, "precision": 5, "accelerator": 5, "additive": 5, "adaptive": 5, "draw_check": 5, "checking": 5,
     "additive_proof": 5, "tree_steps": 5, "predictions": 5, "members": 3,
     "solvers": 6, "null_players": 6,
-    "explanation": 7, "notebook": 7, "storage": 7, "evaluation": 7, "convergence": 7,
+    "explanation": 7, "notebook": 7, "storage": 7, "evaluation": 7, "convergence": 7, "comparing": 7, "feature_columns": 7,
     "plots": 8,
 }  # fmt: skip
 SEE_EVERYTHING = {

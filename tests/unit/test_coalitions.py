@@ -84,8 +84,18 @@ def test_a_sample_that_cannot_separate_players_is_repaired_and_recorded():
 
 def test_a_repair_adds_no_more_than_needed():
     plan = sample_coalitions(4, 6, seed=0)
-    assert len(plan.masks) == 10
-    assert plan.n_repaired == 4
+    assert len(plan.masks) == 14  # 6 pairs, two more than players
+    assert plan.n_repaired == 8
+
+
+@pytest.mark.parametrize("n_players", [3, 4, 5, 6, 9, 30])
+def test_there_are_always_two_pairs_more_than_players_or_all(n_players):
+    least = min(2 * n_players + 6, 2**n_players)
+    plans = [make_plan(n_players, n, seed=2) for n in (n_players + 1, least - 1, least)]
+    for plan in plans:
+        assert len(plan.masks) == least
+        np.testing.assert_array_equal(plan.masks, plans[-1].masks)
+        np.testing.assert_array_equal(plan.weights, plans[-1].weights)
 
 
 @pytest.mark.parametrize("n_players", [4, 5, 6, 9, 12])
@@ -98,7 +108,7 @@ def test_odd_numbers_of_coalitions_give_the_whole_pairs_below_them(n_players):
 
 
 def test_pairs_are_solved_by_kriging_wherever_there_are_enough():
-    assert not make_plan(12, 29, seed=0).is_kriged
+    assert make_plan(12, 13, seed=0).is_kriged
     assert make_plan(12, 30, seed=0).is_kriged
     assert not make_plan(5, 25, seed=0).is_kriged
     assert make_plan(5, 27, seed=0).is_kriged

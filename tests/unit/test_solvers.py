@@ -116,3 +116,41 @@ def test_unknown_noise_leaves_the_values_and_makes_the_errors_unknown(P):
     assert np.isnan(found.std_errors[1, :, 0]).any()
     for r, o in ((0, 0), (1, 1), (2, 0)):
         np.testing.assert_array_equal(found.std_errors[r, :, o], known.std_errors[r, :, o])
+
+
+def games_of(masks, rng):
+    """Games that pairs alone do not settle: products of up to four players, and the largest worth of a member, (C, 24)."""
+    P = masks.shape[1]
+    products = np.zeros((len(masks), 12))
+    for size in [1] * P + [2] * P + [3] * P + [4] * (P // 2):
+        products += masks[:, rng.choice(P, size, replace=False)].all(axis=1)[:, None] * rng.normal(size=12)
+    worth = rng.normal(size=(12, P))
+    largest = np.where(masks[:, None], worth, -0.5).max(axis=2)
+    return np.concatenate([products, largest], axis=1)
+
+
+@pytest.mark.parametrize(("n_players", "n_seeds"), [(4, 40), (5, 20), (6, 8), (9, 6)])
+def test_more_coalitions_never_make_a_worse_answer_and_few_cover(n_players, n_seeds):
+    everything, numbers = all_coalitions(n_players), range(n_players + 1, min(2**n_players, 2 * n_players + 12))
+    game = games_of(everything.masks, np.random.default_rng(0))
+    truth = exact_shapley(game, everything.masks)
+    position = {mask.tobytes(): i for i, mask in enumerate(everything.masks)}
+    found = {}
+    for n in numbers:
+        squares, covered = [], []
+        for seed in range(n_seeds):
+            plan = make_plan(n_players, n, seed=seed)
+            if n > numbers[0] and len(plan.masks) == len(make_plan(n_players, n - 1, seed=seed).masks):
+                continue  # the same plan, see test_coalitions
+            v = game[[position[mask.tobytes()] for mask in plan.masks]][..., None]
+            solved = solve_shapley(v, np.zeros_like(v), plan)
+            off = solved.values[..., 0].T - truth
+            squares.append((off**2).mean())
+            covered.append(
+                (np.abs(off) <= 1.96 * solved.std_errors[..., 0].T + 1e-9).reshape(-1, 2, 12).mean(axis=(0, 2))
+            )
+        if squares:
+            found[n] = np.mean(squares), np.mean(covered, axis=0)
+    errors, coverages = zip(*found.values(), strict=True)
+    assert (np.diff(errors) < 0).all(), found
+    assert np.min(coverages) >= 0.9, found  # of both kinds of games

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from condshap.coalitions.exact import all_coalitions
-from condshap.coalitions.nested import fixed_plan, kriged_from
+from condshap.coalitions.nested import VERY_FEW, fixed_plan, kriged_from
 from condshap.coalitions.plan import CoalitionPlan
 from condshap.coalitions.players import Players
 from condshap.coalitions.sampled import sample_coalitions
@@ -18,8 +18,9 @@ DEFAULT_SAMPLED = 1000
 def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> CoalitionPlan:
     """All coalitions when they are wanted or few enough, some pairs of a coalition and its complement otherwise.
 
-    From 2 P + 6 coalitions on (5 P + 2 with up to five players) pairs keep apart and are solved by kriging; fewer are drawn
-    by the kernel and solved by regression.
+    Pairs keep apart and are solved by kriging; up to five players with fewer than 5 P + 2 coalitions are drawn by the kernel
+    and solved by regression. Less than 2 P + 6 coalitions, two pairs more than players, cannot judge their own error:
+    then so many are taken, all if there are not so many, and `CoalitionPlan.n_repaired` tells how many were added.
 
     Parameters
     ----------
@@ -37,6 +38,6 @@ def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> Coaliti
         )
     if n_coalitions >= 2**n_players:
         return all_coalitions(n_players)
-    if n_coalitions >= kriged_from(n_players):
+    if n_players > VERY_FEW or n_coalitions >= kriged_from(n_players):
         return fixed_plan(n_players, n_coalitions, seed=seed)
     return sample_coalitions(n_players, n_coalitions, seed=seed)

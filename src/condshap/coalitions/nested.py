@@ -31,7 +31,7 @@ from condshap.types import Floats, Indices, Masks
 DEFAULT_CAP = 8192
 GROWTH = 1.1
 _FIRST_PAIRS_PER_PLAYER = 2.5  # fewer leave too little to judge the error by
-_VERY_FEW = 5  # players
+VERY_FEW = 5  # players
 _LEARNING_PAIRS = 499
 _CANDIDATES = 20  # pairs of a class among which its first is chosen
 _NEW_CANDIDATES = 3  # that come before every further one; chosen are then a third to a half of all that were drawn
@@ -74,24 +74,24 @@ def kriged_from(n_players: int) -> int:
     Two pairs more than players are enough to judge the error by. With up to five players most pairs are there by then, and
     the regression's errors are the more honest ones, so these begin with 5 P + 2.
     """
-    pairs = n_players + 2 if n_players > _VERY_FEW else int(_FIRST_PAIRS_PER_PLAYER * n_players)
+    pairs = n_players + 2 if n_players > VERY_FEW else int(_FIRST_PAIRS_PER_PLAYER * n_players)
     return 2 * pairs + 2
 
 
 def fixed_plan(n_players: int, n_coalitions: int, *, seed: int) -> CoalitionPlan:
     """Plan of the first pairs of the sequence: `n_coalitions`, one less if that is odd, or more until they are enough.
 
-    Enough is what can tell all players apart.
+    Enough is what can tell all players apart and judge the error, see `kriged_from`.
     """
-    least = n_coalitions // 2 - 1
-    for n_pairs in range(least, 2 ** (n_players - 1)):
+    asked = n_coalitions // 2 - 1
+    for n_pairs in range(max(asked, kriged_from(n_players) // 2 - 1), 2 ** (n_players - 1)):
         half = pair_sequence(n_players, n_pairs, seed=seed)
         masks = np.concatenate([half, ~half])
         weights, inclusion = _weights(masks)
         if can_separate(masks, weights):
             break
     is_exact = n_pairs == 2 ** (n_players - 1) - 1
-    added = 2 * (n_pairs - least)
+    added = 2 * (n_pairs - asked)
     return assemble(masks, weights, inclusion, is_exact=is_exact, n_repaired=added, is_kriged=True)
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from condshap.evaluation import Criterion, mean_squared_error
+from condshap.comparing import comparable
+from condshap.evaluation import Criterion, half_width, mean_squared_error, over_rows, shared_coalitions
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.options import check_choice
-from condshap.plots.selection import Explanations, check_same_rows, find_output, named
+from condshap.plots.selection import Explanations, find_output, named
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
@@ -46,7 +47,8 @@ def msev(
 
     Parameters
     ----------
-    explanations : of the same rows, as a list or as a mapping by name
+    explanations : of the same rows, model and base value, as a list or as a mapping by name. Where coalitions differ, MSEv
+        is over those that all of them have, with a warning
     by : "overall"; "row", sorted differences of the rows to the first explanation (of a single one the MSEv themselves);
         or "size", by the number of players in the coalition
     names : of the explanations; by default their approaches
@@ -58,8 +60,7 @@ def msev(
     Part of the MSEv is the spread of f given x_S, the same for all approaches: only differences between them mean something.
     """
     check_choice("by", by, ("overall", "row", "size"))
-    found = {name: _of_output(one, output) for name, one in named(explanations, names).items()}
-    check_same_rows(found)
+    found = comparable({name: _of_output(one, output) for name, one in named(explanations, names).items()})
     draw = {"overall": _draw_overall, "row": _draw_rows, "size": _draw_sizes}[by]
     return draw(found, level, ax)
 
@@ -74,6 +75,7 @@ def _of_output(explanation: Explanation, output: str | int | None) -> Explanatio
     return replace(
         explanation,
         values=explanation.values[..., which],
+        base_values=explanation.base_values[..., which],
         predictions=explanation.predictions[..., which],
         output_names=(explanation.output_names[which],),
         value_table=replace(table, values=table.values[..., which], std_errors=table.std_errors[..., which]),
@@ -129,9 +131,10 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
     for i, ((name, one), colour) in enumerate(zip(found.items(), colours_of(list(found)), strict=True)):
         sizes, criteria = by_size(one)
         values = np.array([float(criterion) for criterion in criteria])
-        half = np.array([criterion.interval(level)[1] for criterion in criteria]) - values
+        ends = np.array([criterion.interval(level) for criterion in criteria]).T
+        reach = np.nan_to_num(np.maximum([values - ends[0], ends[1] - values], 0.0))
         ax.errorbar(
-            sizes + (i - (len(found) - 1) / 2) * shift, values, yerr=np.nan_to_num(half), color=colour, capsize=2.5,
+            sizes + (i - (len(found) - 1) / 2) * shift, values, yerr=reach, color=colour, capsize=2.5,
             marker=MARKERS[i % len(MARKERS)], markersize=4.5, linewidth=1.0, label=legend_name(name),
         )  # fmt: skip
     ax.set_xticks(sizes)
@@ -148,8 +151,7 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
 def by_size(explanation: Explanation) -> tuple[Floats, list[Criterion]]:
     """Sizes of the interior coalitions that all rows have, and the MSEv over those of each size."""
     table = explanation.value_table
-    usable = np.logical_not(np.isnan(table.values.reshape(len(table.values), -1)).any(axis=1))
-    usable[[0, -1]] = False
+    usable = shared_coalitions(table.values)
     sizes = table.coalitions.sum(axis=1)
     present = np.unique(sizes[usable])
     if len(present) == 0:
@@ -174,9 +176,9 @@ def _shares(n: int) -> Floats:
 
 def _difference(name: str, change: Floats, like: Criterion, level: float) -> str:
     """What differences (R,) to the first approach say: their mean, its paired interval, how often they are below 0."""
-    spread = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.nan
-    paired = Criterion(np.asarray(change.mean()), np.asarray(spread), change, like.weights)
-    middle, low, high = amounts(np.array([float(paired), *np.nan_to_num(paired.interval(level))]))
+    mean, spread = (np.asarray(part) for part in over_rows(change, like.weights))
+    half = np.nan_to_num(half_width(float(spread), len(change), level))
+    middle, low, high = amounts(np.array([float(mean), float(mean) - half, float(mean) + half]))
     ends = f" [{low}, {high}]" if len(change) > 1 else ""
     return f"{legend_name(name, 24)}: {middle}{ends}, smaller in {np.mean(change < 0):.0%} of rows"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from condshap.exceptions import SchemaError
 from condshap.explanation import Explanation
-from condshap.reporting.columns import feature_columns
+from condshap.feature_columns import feature_columns
 from condshap.tables import Column, to_pandas
 from condshap.types import Masks, Table
 

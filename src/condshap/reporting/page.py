@@ -18,10 +18,11 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from condshap.comparing import comparable
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.reporting.outside import Outside, find_outside
-from condshap.reporting.payload import check_same_rows, pack
+from condshap.reporting.payload import pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
 from condshap.types import Table
 from condshap.writing import write_whole
@@ -46,7 +47,8 @@ def report(
 
     Parameters
     ----------
-    explanations : one, or several of the same rows, players and outputs, say by different approaches
+    explanations : one, or several of the same rows, players, outputs, model and base value, say by different approaches.
+        Where coalitions differ, MSEv is over those that all of them have, with a warning
     path : of the file, which is replaced if it exists
     names : of the explanations, one each; by default their approaches
     title : of the page
@@ -68,9 +70,9 @@ def report(
     """
     given = _listed(explanations)
     labels = _labels(given, names)
-    check_same_rows(given, labels)
+    compared = list(comparable(dict(zip(labels, given, strict=True))).values())
     outside = None if train is None else find_outside(given[0], train)
-    html = _render(given, labels, title or "Shapley values, row by row", model, outside)
+    html = _render(given, compared, labels, title or "Shapley values, row by row", model, outside)
     target = Path(path)
     write_whole(target, html, "a report")
     return target
@@ -104,9 +106,16 @@ def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
     return [new if approaches.count(old) > 1 else old for new, old in zip(counted, approaches, strict=True)]
 
 
-def _render(given: list[Explanation], labels: list[str], title: str, model: object, outside: Outside | None) -> str:
+def _render(
+    given: list[Explanation],
+    compared: list[Explanation],
+    labels: list[str],
+    title: str,
+    model: object,
+    outside: Outside | None,
+) -> str:
     style, script = _asset("page.css"), "\n".join(_asset(name) for name in _SCRIPTS)
-    judged = against_the_best(given, [judge(one) for one in given])
+    judged = against_the_best(compared, [judge(*pair) for pair in zip(given, compared, strict=True)])
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     return page.from_string(_asset("page.html")).render(
         title=title,
@@ -115,7 +124,7 @@ def _render(given: list[Explanation], labels: list[str], title: str, model: obje
         is_grouped=any(len(members) > 1 for members in given[0].membership),
         about=shared_first([describe(one, model) for one in given]),
         judged=judged,
-        notes=notes(given, labels, judged, outside),
+        notes=notes(given, compared, labels, judged, outside),
         drawn=look_of_draws(given, labels),
         outside=outside,
         policy=_policy(style, script),

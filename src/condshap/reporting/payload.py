@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
-from condshap.reporting.columns import feature_columns
+from condshap.feature_columns import feature_columns
 from condshap.reporting.outside import Outside
 from condshap.reporting.quality import Judged
 from condshap.tables import Column
@@ -26,7 +25,7 @@ from condshap.types import Floats, Table
 def pack(
     given: Sequence[Explanation], labels: Sequence[str], judged: Sequence[Judged], outside: Outside | None
 ) -> dict[str, Any]:
-    """Everything that the scripts need; explanations must have passed `check_same_rows`."""
+    """Everything that the scripts need; explanations must be `comparable`."""
     first = given[0]
     return {
         "rows": len(first),
@@ -40,44 +39,6 @@ def pack(
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
-
-
-def check_same_rows(given: Sequence[Explanation], labels: Sequence[str]) -> None:
-    """Explanations that stand side by side must be of the same rows, players and outputs."""
-    first, columns = given[0], feature_columns(given[0])
-    for label, other in zip(labels[1:], given[1:], strict=True):
-        for what, ours, theirs in (
-            ("numbers of rows", len(first), len(other)),
-            ("features", first.feature_names, other.feature_names),
-            ("players", first.player_names, other.player_names),
-            ("groups of features", first.membership, other.membership),
-            ("outputs", first.output_names, other.output_names),
-        ):
-            if ours != theirs:
-                raise OptionError(
-                    f"explanations in one report must have the same {what}, got {ours} of '{labels[0]}' and {theirs} of "
-                    f"'{label}'. Write a report for each, or explain the same rows with the same options."
-                )
-        pairs = zip(columns, feature_columns(other), strict=True)
-        differ = [ours.name for ours, theirs in pairs if not _are_equal(ours, theirs)]
-        if differ:
-            raise OptionError(
-                f"explanations in one report must be of the same rows in the same order, got different values of "
-                f"{listing(differ)} in '{labels[0]}' and '{label}'. Explain the same table with both."
-            )
-
-
-def _are_equal(ours: Column, theirs: Column) -> bool:
-    if ours.numbers is not None and theirs.numbers is not None:
-        return np.array_equal(ours.numbers, theirs.numbers, equal_nan=True)
-    return _texts(ours) == _texts(theirs)
-
-
-def _texts(column: Column) -> list[str | None]:
-    if column.codes is None:
-        assert column.numbers is not None
-        return [None if np.isnan(value) else f"{value:.17g}" for value in column.numbers]
-    return [None if code < 0 else str(column.levels[code]) for code in column.codes]
 
 
 def _row_labels(data: Table) -> list[str] | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from condshap.assembly import BLUR, blurred
 from condshap.convergence import MISSED
+from condshap.evaluation import half_width, not_below_zero
 from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
 from condshap.reporting.outside import Outside
@@ -50,14 +51,17 @@ class Note:
     text: str
 
 
-def judge(explanation: Explanation) -> Judged:
-    """Figures that tell how good an explanation is."""
+def judge(explanation: Explanation, compared: Explanation | None = None) -> Judged:
+    """Figures that tell how good an explanation is.
+
+    MSEv is that of `compared`, the same explanation with the coalitions that others beside it have, too.
+    """
     shape = (*explanation.values.shape[:2], -1)
     values, errors = explanation.values.reshape(shape), explanation.errors.reshape(shape)
     flat = (shape[0], -1)
     predictions, base = explanation.predictions.reshape(flat), explanation.base_values.reshape(flat)
     gaps = np.abs(base + values.sum(axis=1) - predictions)
-    criteria = _msev(explanation)
+    criteria = _msev(compared or explanation)
     return tuple(
         Line(
             name,
@@ -75,14 +79,12 @@ def judge(explanation: Explanation) -> Judged:
 
 def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
     """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
-    from scipy.special import stdtrit
-
     n, msev = len(explanation), explanation.msev
     if len(msev.per_coalition) == 0:  # a single player, or no coalition that all rows have in common
         return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
     values, errors = np.atleast_1d(msev.value), np.atleast_1d(msev.std_error)
-    half = float(stdtrit(n - 1, 0.975)) * errors if n > 1 else np.full(len(values), np.nan)
-    return [(float(v), float(v - h), float(v + h)) for v, h in zip(values, half, strict=True)]
+    half = [half_width(float(error), n) for error in errors]
+    return [(float(v), *not_below_zero(float(v) - h, float(v) + h)) for v, h in zip(values, half, strict=True)]
 
 
 def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> list[Judged]:
@@ -103,12 +105,10 @@ def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> 
 
 
 def _paired(differences: Floats) -> str:
-    from scipy.special import stdtrit
-
     n, mean = len(differences), float(differences.mean())
     if n < 2:
         return f"+{mean:.3g}"
-    half = float(stdtrit(n - 1, 0.975)) * float(differences.std(ddof=1)) / np.sqrt(n)
+    half = half_width(float(differences.std(ddof=1)) / np.sqrt(n), n)
     return f"+{mean:.3g} ({mean - half:.3g} to {mean + half:.3g})"
 
 
@@ -125,10 +125,19 @@ def _share(values: Floats, errors: Floats, predictions: Floats) -> float:
 
 
 def notes(
-    given: Sequence[Explanation], labels: Sequence[str], judged: Sequence[Judged], outside: Outside | None
+    given: Sequence[Explanation],
+    compared: Sequence[Explanation],
+    labels: Sequence[str],
+    judged: Sequence[Judged],
+    outside: Outside | None,
 ) -> list[Note]:
-    """What deserves a look, the serious first."""
+    """What deserves a look, the serious first; `compared` are the same explanations with coalitions that all have."""
     found: list[Note] = []
+    if any(one is not other for one, other in zip(given, compared, strict=True)):
+        n = len(compared[0].value_table.coalitions) - 2
+        found.append(
+            Note("warning", f"coalitions of the explanations differ: MSEv is over the {n} that all of them have.")
+        )
     for one, label, lines in zip(given, labels, judged, strict=True):
         front = f"{label}: " if len(given) > 1 else ""
         about = one.provenance
@@ -154,7 +163,8 @@ def notes(
             found.append(
                 Note(
                     "note",
-                    f"{front}{about.n_repaired} coalitions were added, without which some players could not be told apart.",
+                    f"{front}{about.n_repaired} coalitions were added, without which players could not be told apart, "
+                    "or errors not be judged.",
                 )
             )
     found.append(_note_outside(outside, len(given[0])))
