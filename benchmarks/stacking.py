@@ -1,0 +1,107 @@
+"""Whether v(S) stacked over approaches (an ``approach="auto"``) would beat the default, on tables of the league.
+
+MSEv is a regression of f(x) on x_S, so that weights of approaches can be learned: all approaches are fitted to three
+quarters of the training rows and explain the rest, non-negative least squares finds weights that sum to one, for small and for large
+coalitions, and the approaches, fitted to all training rows, are averaged by them for the test rows. Forests; ten tables from
+both halves of the league; nothing is tuned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.league_cells import Cell, make_explainer, make_model, suits
+from benchmarks.league_tables import load
+from condshap.types import Floats, Masks
+from condshap.vaeac.votes import simplex_least_squares
+
+RIVALS = ("vaeac", "gaussian", "copula", "empirical", "ctree", "regression_surrogate", "regression_separate")
+STORE = Path(__file__).parent / "results" / "stacking.jsonl"
+TABLES = (
+    "diabetes", "mpg", "penguins", "economics", "breast_cancer", "macrodata", "star98", "grunfeld", "midwest", "modechoice",
+)  # fmt: skip
+
+
+def tables_of(cell: Cell, table: Any, model: Any, train: Any, rows: Any) -> tuple[Floats, Floats, Masks]:
+    """v of interior coalitions (C, n, O), predictions (n, O), and whether each coalition is small, (C,)."""
+    explainer = make_explainer(cell, table, model, "cpu").fit(train)
+    found = explainer.explain(rows)
+    inside = explainer.plan_.interior
+    v = found.value_table.values.reshape(len(explainer.plan_.masks), len(rows), -1)[inside]
+    sizes = explainer.plan_.sizes[inside]
+    return v, found.predictions.reshape(len(rows), -1), sizes <= explainer.plan_.n_players / 2
+
+
+def weights_of(values: Floats, predictions: Floats) -> Floats:
+    """Weights (A,) of v by approach, (A, C, n, O), that predict f best; they are not negative and sum to 1."""
+    flat = (values - predictions).reshape(len(values), -1)
+    return simplex_least_squares(flat @ flat.T, np.zeros(len(values)))
+
+
+def stack(name: str, folder: Path | None) -> dict[str, Any]:
+    """MSEv of the default, of the best single approach and of the stack, for test rows of a table."""
+    table = load(name, folder)
+    model = make_model("forest", table)
+    order = np.random.default_rng(0).permutation(len(table.X_train))
+    held, kept = order[: len(order) // 4], order[len(order) // 4 :]
+    wanted = [approach for approach in RIVALS if suits(approach, name)]
+    first, final = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for approach in wanted:
+            cell = Cell(name, "forest", approach, 0, "")
+            train = table.X_train
+            first.append(tables_of(cell, table, model, train.iloc[kept], train.iloc[held]))
+            final.append(tables_of(cell, table, model, train, table.X_test))
+    v_held, v_test = (np.stack([part[0] for part in parts]) for parts in (first, final))
+    f_held, f_test, small = first[0][1], final[0][1], final[0][2]
+    stacked, weights = np.empty_like(v_test[0]), {}
+    for which, label in ((small, "small"), (~small, "large")):
+        w = weights_of(v_held[:, which], f_held)
+        stacked[which] = np.tensordot(w, v_test[:, which], axes=1)
+        weights[label] = dict(zip(wanted, np.round(w, 3).tolist(), strict=True))
+    losses = dict(zip(wanted, ((v_test - f_test) ** 2).mean(axis=(1, 2)).sum(axis=-1).tolist(), strict=True))
+    per_row = [((v - f_test) ** 2).mean(axis=0).sum(axis=-1) for v in (stacked, v_test[0])]
+    gap = per_row[0] - per_row[1]
+    return {"table": name, "rows": len(table.X_train), "stack": float(per_row[0].mean()), "single": losses,
+            "gap_se": float(gap.std(ddof=1) / np.sqrt(len(gap))), "weights": weights}  # fmt: skip
+
+
+def page(lines: Sequence[dict[str, Any]]) -> str:
+    """The comparison in Markdown."""
+    out = ["| table | rows | stack over default | over best single approach | difference in standard errors |"]
+    out.append("| --- | --- | --- | --- | --- |")
+    for line in lines:
+        default, best = line["single"]["vaeac"], min(line["single"].values())
+        z = (line["stack"] - default) / max(line["gap_se"], 1e-300)
+        ratios = f"{line['stack'] / default:.3f} | {line['stack'] / best:.3f}"
+        out.append(f"| {line['table']} | {line['rows']} | {ratios} | {z:+.1f} |")
+    return "\n".join(out) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tables that are named and print the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks stacking", description=__doc__)
+    parser.add_argument("--tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--folder", type=Path, default=None, help="tables that `league --export` has written")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--store", type=Path, default=STORE)
+    given = parser.parse_args(arguments)
+    from joblib import Parallel, delayed
+
+    with given.store.open("w") as file:
+        for line in Parallel(n_jobs=given.jobs)(delayed(stack)(name, given.folder) for name in given.tables):
+            file.write(json.dumps(line) + "\n")
+    print(page([json.loads(text) for text in given.store.read_text().splitlines()]))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
