@@ -35,21 +35,22 @@ from condshap.combination import Part, make_parts
 from condshap.draw_check import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
 from condshap.explanation import Explanation
-from condshap.maker import check_maker, digest_of_fit
+from condshap.maker import check_explanation, check_maker, digest_of_fit
 from condshap.members import MemberSpread
 from condshap.null_players import even_out, find_constants, find_null_players, find_unread, settle
 from condshap.options import (
+    as_path,
     check_choice,
     check_coalitions,
     check_device,
     check_integer,
     check_jobs,
-    check_positive,
+    check_target,
     parse_memory,
 )
 from condshap.precision import share_samples
 from condshap.predict import Predictor
-from condshap.predictions import given_base, predict_early, predict_rows, without_gaps
+from condshap.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
@@ -279,6 +280,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.base_value is None:
             is_known = self.function_ is not None and proof.covers_all
             self._outputs = proof.predictions if is_known else self._predict_early(rows)
+            check_scale(self._outputs)
         else:
             self._outputs = given_base(self.base_value, len(self.predictor_.output_names))[None]
 
@@ -315,6 +317,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     def _explain(self, X: Table, rows: Rows, predictions: Outputs, start: float) -> Explanation:
         """Explain encoded rows (R, M) with known predictions (R, O)."""
+        check_scale(predictions, self.base_value_)
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         is_null = find_null_players(rows, self.constants_, self.unread_, self.players_.membership)
@@ -342,6 +345,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         its predictions depend on the batch.
         """
         start = time.perf_counter()
+        check_explanation(explanation)
         rows = self._encode(explanation.data)
         known = known_table(explanation, self)
         check_maker(explanation, self, self._predict(rows))
@@ -387,7 +391,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.saving import save_explainer
 
-        save_explainer(self, Path(path))
+        save_explainer(self, as_path(path))
 
     def _check_options(self) -> None:
         check_integer("seed", self.seed, least=0)
@@ -399,9 +403,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         check_choice("additive", self.additive, ("auto", True, False))
         check_choice("check_draws", self.check_draws, (True, False))
         if self.n_samples is not None:
-            check_integer("n_samples", self.n_samples, least=1)
+            check_integer("n_samples", self.n_samples, least=1, most=2**31 - 1)
         if self.target_error is not None:
-            self._check_target()
+            check_target(self.target_error, self.n_samples, self.n_coalitions)
         check_coalitions(self.n_coalitions, self.tolerance, self.max_coalitions)
         if self.n_coalitions == "auto" and self.n_samples == 1:
             raise OptionError(
@@ -412,16 +416,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             raise OptionError(f"coalitions must be a CoalitionPlan, got {type(self.coalitions).__name__}.")
         if self.coalitions is not None and self.n_coalitions is not None:
             raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
-
-    def _check_target(self) -> None:
-        check_positive("target_error", self.target_error)
-        if self.n_samples is not None:
-            raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
-        if self.n_coalitions == "auto":
-            raise OptionError(
-                "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
-                "Leave one of them out."
-            )
 
     def _make_plan(self) -> tuple[CoalitionPlan, Indices]:
         """Coalitions that may be used, and for ``n_coalitions="auto"`` the order (n, 2) in which pairs of them are."""

@@ -5,4 +5,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import fuzz.profiles  # noqa: E402, F401  # registers the profiles
+import fuzz.profiles  # noqa: F401  # registers the profiles

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from condshap.approaches import find_approach
 
 RUBBISH: list[Any] = [
-    None, -1, 0, 1, 2, 7, 2**70, -(2**70), 10**400, 0.5, -0.0, 1.0, float("nan"), float("inf"), 1e-320, 1e300, "", "x", "auto",
-    "1", "cpu", "1GiB", "0B", "1e400B", "\ud800", b"x", [], [1], [None], ["a"], [[0, 1]], {}, {"a": 1}, {"a": ["a"]}, (), {1}, object(),
-    object, int, len, True, False, np.int64(2), np.float32(0.5), np.bool_(True), np.str_("auto"), np.array(3), np.array([1, 2]),
-    np.array([]), np.array(["x"]), np.ma.masked, np.datetime64("NaT"), pd.NA, pd.NaT, pd.Series([1, 2]), pd.DataFrame({"a": [1]}),
-    Decimal("0.5"), Decimal("NaN"), Fraction(1, 3), 1j, range(3), iter([1]), Path("x"), date(2020, 1, 1), ...,
+    None, -1, 0, 1, 2, 7, 2**70, -(2**70), 10**400, 0.5, -0.0, 1.0, float("nan"), float("inf"), 1e-320, 1e300, "",
+    "x", "auto", "1", "cpu", "1GiB", "0B", "1e400B", "\ud800", b"x", [], [1], [None], ["a"], [[0, 1]], {}, {"a": 1},
+    {"a": ["a"]}, (), {1}, object(), object, int, len, True, False, np.int64(2), np.float32(0.5), np.bool_(True),
+    np.str_("auto"), np.array(3), np.array([1, 2]), np.array([]), np.array(["x"]), np.ma.masked,
+    np.datetime64("NaT"), pd.NA, pd.NaT, pd.Series([1, 2]), pd.DataFrame({"a": [1]}), Decimal("0.5"),
+    Decimal("NaN"), Fraction(1, 3), 1j, range(3), iter([1]), Path("x"), date(2020, 1, 1), ...,
 ]  # fmt: skip
 FAST = ["independence", "gaussian", "copula", "empirical", "ctree", "categorical", "regression_separate"]
 
@@ -58,7 +59,15 @@ def approaches() -> st.SearchStrategy[Any]:
 
 OWN_OPTIONS: dict[str, list[Any]] = {
     "mean": [np.zeros(3), [0, 1], np.full(3, 1e80)],
-    "covariance": ["sample", "ledoit_wolf", np.eye(3), np.zeros((3, 3)), -np.eye(3), np.eye(2), np.full((3, 3), 1e-320)],
+    "covariance": [
+        "sample",
+        "ledoit_wolf",
+        np.eye(3),
+        np.zeros((3, 3)),
+        -np.eye(3),
+        np.eye(2),
+        np.full((3, 3), 1e-320),
+    ],
     "sigma": [0.1, 1e-9, 1e9],
     "eta": [0.5, 1.0],
     "bandwidth": ["fixed", "aicc", "aicc_approx"],

@@ -1,4 +1,4 @@
-"""Two hypothesis profiles: "short" runs with all tests, the same cases every time; "long" is ``make fuzz``, others each time."""
+"""Two hypothesis profiles: "short" runs with all tests, the same cases each time; "long" is ``make fuzz``, with new ones."""
 
 from __future__ import annotations
 

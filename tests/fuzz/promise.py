@@ -1,4 +1,4 @@
-"""What must hold whatever comes in: an explanation that adds up, or an error of ours; no foreign error, no RuntimeWarning."""
+"""What must hold whatever comes in: an explanation that adds up, or an error of ours, and never a RuntimeWarning."""
 
 from __future__ import annotations
 
@@ -24,11 +24,15 @@ def kept(work: Callable[[], Any]) -> Any:
         try:
             found = work()
         except CondShapError as error:
-            assert len(str(error)) > 15, "an error must say what must hold and what came"
+            _check_words(str(error))
             event(f"refused: {type(error).__name__}")
             return None
     event("answered")
     return found
+
+
+def _check_words(message: str) -> None:
+    assert len(message) > 30, f"an error must say what must hold, what came and what to do, got {message!r}"
 
 
 def check_explanation(found: Explanation, n_rows: int, predictions: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Tables of all dtypes that pandas, Polars, PyArrow and NumPy know, rows to explain that may not fit, and a model of any table."""
+"""Tables of all dtypes of pandas, Polars, PyArrow and NumPy, rows to explain that may not fit, and a model of any table."""
 
 from __future__ import annotations
 
@@ -54,7 +54,12 @@ LABELS = {
     "nothing": [None],
     "objects": [object()],
 }
-GAPS = {"pandas": [None, float("nan"), pd.NA, pd.NaT], "numpy": [None, float("nan")], "polars": [None], "pyarrow": [None]}
+GAPS = {
+    "pandas": [None, float("nan"), pd.NA, pd.NaT],
+    "numpy": [None, float("nan")],
+    "polars": [None],
+    "pyarrow": [None],
+}
 USUAL = {
     "pandas": ["float64", "int64", "category", "str", "bool", "object"],
     "numpy": ["float64", "int64", "object", "float32"],

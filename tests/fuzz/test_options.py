@@ -52,7 +52,9 @@ def test_options_of_comparisons(data):
 @given(data=st.data())
 def test_plans_and_later_calls(data):
     one = st.sampled_from(RUBBISH)
-    masks = data.draw(st.one_of(one, st.sampled_from([np.eye(3), np.eye(3, dtype=bool), ~np.eye(3, dtype=bool), np.eye(2)])))
+    masks = data.draw(
+        st.one_of(one, st.sampled_from([np.eye(3), np.eye(3, dtype=bool), ~np.eye(3, dtype=bool), np.eye(2)]))
+    )
     weights = data.draw(st.one_of(one, st.sampled_from([np.ones(3), [1, 2, 3], [1.0, np.nan, 1.0]])))
     plan = kept(lambda: cs.CoalitionPlan.given(masks, weights))
     if plan is not None:
@@ -62,7 +64,9 @@ def test_plans_and_later_calls(data):
     kept(lambda: FOUND.with_model_errors(data.draw(one)))
     kept(lambda: FITTED.refine(FOUND, tolerance=data.draw(one)))
     kept(lambda: FITTED.explain(data.draw(one)))
-    kept(lambda: cs.load_explainer(data.draw(st.sampled_from([".", "", "/nowhere", "\x00", "a" * 5000])), data.draw(one)))
+    kept(
+        lambda: cs.load_explainer(data.draw(st.sampled_from([".", "", "/nowhere", "\x00", "a" * 5000])), data.draw(one))
+    )
     kept(lambda: FITTED.save(data.draw(st.sampled_from([".", "", "/nowhere/x", "\x00", "a" * 5000]))))
 
 
