@@ -8,12 +8,15 @@ which nets take away, and more of it from one row than from another.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from condshap.numerics.nets import power_of_two_at_least
 from condshap.types import Floats, Indices
 
 _BLOCKS = 8
+_SHORT = 16
 
 
 def block_starts(n_samples: int) -> Indices:
@@ -34,15 +37,20 @@ def block_variances(f: Floats, means: Floats, weights: Floats | None) -> Floats:
     means : (C, R, O) over samples
     weights : (C, R, K, 1) that sum to 1, or None for equal ones
     """
-    starts = block_starts(f.shape[2])
-    if weights is None:
-        shares = np.diff(np.append(starts, f.shape[2]))[:, None] / f.shape[2]  # (B, 1)
-        totals = _block_sums(f, starts) / f.shape[2]
-    else:
-        shares = np.add.reduceat(weights, starts, axis=2)
-        totals = np.add.reduceat(weights * f, starts, axis=2)
-    deviations = totals / np.where(shares > 0, shares, 1.0) - means[:, :, None]
-    return np.asarray((shares * deviations**2).sum(axis=2) * variance_scale((shares**2).sum(axis=-2)))
+    edges = np.append(block_starts(f.shape[2]), f.shape[2]).tolist()
+    weighted = f if weights is None else weights * f
+    squares, concentration = np.zeros_like(means), np.zeros(1)
+    for first, last in pairwise(edges):
+        total = _add_up(weighted[:, :, first:last])
+        if weights is None:
+            share = np.array([(last - first) / f.shape[2]])
+            total /= last - first
+        else:
+            share = _add_up(weights[:, :, first:last])
+            total /= np.where(share > 0, share, 1.0)
+        squares += share * (total - means) ** 2
+        concentration = concentration + share**2
+    return np.asarray(squares * variance_scale(concentration))
 
 
 def variance_scale(concentration: Floats) -> Floats:
@@ -55,9 +63,11 @@ def variance_scale(concentration: Floats) -> Floats:
     return np.asarray(np.where(left > 1e-12, concentration / np.where(left > 1e-12, left, 1.0), np.nan))
 
 
-def _block_sums(f: Floats, starts: Indices) -> Floats:
-    """Sums (C, R, B, O) over blocks of f (C, R, K, O)."""
-    n_blocks, K = len(starts), f.shape[2]
-    if K % n_blocks == 0 and (n_blocks == 1 or starts[1] * n_blocks == K):
-        return np.asarray(f.reshape(*f.shape[:2], n_blocks, K // n_blocks, f.shape[3]).sum(axis=3))
-    return np.asarray(np.add.reduceat(f, starts, axis=2))
+def _add_up(samples: Floats) -> Floats:
+    """Sums (C, R, O) over few samples (C, R, n, O); NumPy's own sum takes long over many short stretches."""
+    if samples.shape[2] > _SHORT:
+        return np.asarray(samples.sum(axis=2))
+    total = samples[:, :, 0].copy()
+    for i in range(1, samples.shape[2]):
+        total += samples[:, :, i]
+    return total
