@@ -44,7 +44,7 @@ from condshap.options import (
     check_device,
     check_integer,
     check_jobs,
-    check_positive,
+    check_target,
     parse_memory,
 )
 from condshap.precision import share_samples
@@ -373,16 +373,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._encode(X)  # refused, if at all, before anything is fitted
         return bootstrap_errors(self, X, n_refits)
 
-    def refitted(self, rows: Rows, *, seed: int) -> Explainer:
-        """Copy whose approach is fitted to other encoded rows (n, M) and another seed; coalitions and model stay."""
-        other = copy.copy(self)
-        other.seed, other.progress = seed, False
-        other.parts_ = other._fit_parts(make_parts(self.approach, self.plan_), rows)
-        if self.base_value is None:
-            other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
-        other.error_factors_ = error_factors(other, rows)
-        return other
-
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.saving import save_explainer
@@ -401,7 +391,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.n_samples is not None:
             check_integer("n_samples", self.n_samples, least=1)
         if self.target_error is not None:
-            self._check_target()
+            check_target(self.target_error, self.n_samples, self.n_coalitions)
         check_coalitions(self.n_coalitions, self.tolerance, self.max_coalitions)
         if self.n_coalitions == "auto" and self.n_samples == 1:
             raise OptionError(
@@ -412,16 +402,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             raise OptionError(f"coalitions must be a CoalitionPlan, got {type(self.coalitions).__name__}.")
         if self.coalitions is not None and self.n_coalitions is not None:
             raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
-
-    def _check_target(self) -> None:
-        check_positive("target_error", self.target_error)
-        if self.n_samples is not None:
-            raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
-        if self.n_coalitions == "auto":
-            raise OptionError(
-                "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
-                "Leave one of them out."
-            )
 
     def _make_plan(self) -> tuple[CoalitionPlan, Indices]:
         """Coalitions that may be used, and for ``n_coalitions="auto"`` the order (n, 2) in which pairs of them are."""
@@ -503,3 +483,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         found = check_draws(self.parts_, rows, self.schema_, self.plan_, self.masks_, seed=self.seed)
         announce_departures(found, self.parts_)
         return found
+
+
+def refit(explainer: Explainer, rows: Rows, *, seed: int) -> Explainer:
+    """Copy of a fitted explainer, its approach fitted to other encoded rows (n, M) and seed; coalitions and model stay."""
+    other = copy.copy(explainer)
+    other.seed, other.progress = seed, False
+    other.parts_ = other._fit_parts(make_parts(explainer.approach, explainer.plan_), rows)
+    if explainer.base_value is None:
+        other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
+    other.error_factors_ = error_factors(other, rows)
+    return other

@@ -159,3 +159,15 @@ def check_device(device: Any) -> str:
         if not torch.cuda.is_available():
             raise OptionError("device='cuda' needs an accelerator that torch can see, got none. Use 'auto' or 'cpu'.")
     return str(device)
+
+
+def check_target(target_error: object, n_samples: int | None, n_coalitions: int | str | None) -> None:
+    """Check the wanted Monte Carlo error, and that nothing else decides on the same."""
+    check_positive("target_error", target_error)
+    if n_samples is not None:
+        raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
+    if n_coalitions == "auto":
+        raise OptionError(
+            "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
+            "Leave one of them out."
+        )
