@@ -1,9 +1,9 @@
 """Whether v(S) stacked over approaches (an ``approach="auto"``) would beat the default, on tables of the league.
 
 MSEv is a regression of f(x) on x_S, so that weights of approaches can be learned: all approaches are fitted to three
-quarters of the training rows and explain the rest, non-negative least squares finds weights that sum to one, for small and for large
-coalitions, and the approaches, fitted to all training rows, are averaged by them for the test rows. Forests; ten tables from
-both halves of the league; nothing is tuned.
+quarters of the training rows and explain the rest, non-negative least squares finds weights that sum to one, for small and
+for large coalitions, and the approaches, fitted to all training rows, are averaged by them for the test rows. Forests; ten
+tables from both halves of the league; nothing is tuned.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLES = (
 
 
 def tables_of(cell: Cell, table: Any, model: Any, train: Any, rows: Any) -> tuple[Floats, Floats, Masks]:
-    """v of interior coalitions (C, n, O), predictions (n, O), and whether each coalition is small, (C,)."""
+    """Values of interior coalitions (C, n, O), predictions (n, O), and whether each coalition is small, (C,)."""
     explainer = make_explainer(cell, table, model, "cpu").fit(train)
     found = explainer.explain(rows)
     inside = explainer.plan_.interior
