@@ -55,7 +55,7 @@ def bootstrap_errors(explainer: Explainer, X: Table, n_refits: int) -> Floats:
 def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:
     """Errors of the values of `first` from those of at least two refits, see above.
 
-    Few refits say little about a single value. Squared errors are therefore drawn towards their average over rows.
+    Few refits say little about a single value. Squared errors are therefore drawn towards their average over the row.
     """
     values = np.stack([one.values for one in refits])
     noise = np.mean([one.std_errors**2 for one in refits], axis=0)
