@@ -89,7 +89,7 @@ def explained(explainer, rows):
 
 def assert_same(found, wanted, some, what):
     """Compare everything that belongs to a row with the same rows of another explanation, to the last bit."""
-    for name in ("values", "std_errors", "predictions"):
+    for name in ("values", "std_errors", "model_errors", "predictions"):
         assert np.array_equal(getattr(found, name), getattr(wanted, name)[some]), f"{what}: {name}"
     ours, theirs = found.value_table, wanted.value_table
     for name in ("values", "std_errors"):
