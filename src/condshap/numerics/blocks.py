@@ -8,8 +8,6 @@ which nets take away, and more of it from one row than from another.
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from condshap.numerics.nets import power_of_two_at_least
@@ -37,20 +35,18 @@ def block_variances(f: Floats, means: Floats, weights: Floats | None) -> Floats:
     means : (C, R, O) over samples
     weights : (C, R, K, 1) that sum to 1, or None for equal ones
     """
-    edges = np.append(block_starts(f.shape[2]), f.shape[2]).tolist()
-    weighted = f if weights is None else weights * f
-    squares, concentration = np.zeros_like(means), np.zeros(1)
-    for first, last in pairwise(edges):
-        total = _add_up(weighted[:, :, first:last])
-        if weights is None:
-            share = np.array([(last - first) / f.shape[2]])
-            total /= last - first
-        else:
-            share = _add_up(weights[:, :, first:last])
-            total /= np.where(share > 0, share, 1.0)
-        squares += share * (total - means) ** 2
-        concentration = concentration + share**2
-    return np.asarray(squares * variance_scale(concentration))
+    starts = block_starts(f.shape[2])
+    if weights is None:
+        shares = np.diff(np.append(starts, f.shape[2]))[None, None, :, None] / f.shape[2]
+        totals = _block_sums(f, starts) / f.shape[2]
+    else:
+        shares = np.add.reduceat(weights, starts, axis=2)
+        totals = np.add.reduceat(weights * f, starts, axis=2)
+    totals /= np.where(shares > 0, shares, 1.0)  # (C, R, B, O), in place: they are the mean of each block now
+    totals -= means[:, :, None]
+    totals *= totals
+    totals *= shares
+    return np.asarray(_add_up(totals) * variance_scale(_add_up(shares**2)))
 
 
 def variance_scale(concentration: Floats) -> Floats:
@@ -61,6 +57,14 @@ def variance_scale(concentration: Floats) -> Floats:
     """
     left = 1.0 - concentration
     return np.asarray(np.where(left > 1e-12, concentration / np.where(left > 1e-12, left, 1.0), np.nan))
+
+
+def _block_sums(f: Floats, starts: Indices) -> Floats:
+    """Sums (C, R, B, O) over blocks of f (C, R, K, O)."""
+    n_blocks, (C, R, K, O) = len(starts), f.shape
+    if K % n_blocks or (n_blocks > 1 and starts[1] * n_blocks != K):
+        return np.asarray(np.add.reduceat(f, starts, axis=2))
+    return _add_up(f.reshape(C, R * n_blocks, K // n_blocks, O)).reshape(C, R, n_blocks, O)
 
 
 def _add_up(samples: Floats) -> Floats:
