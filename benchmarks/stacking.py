@@ -20,6 +20,7 @@ import numpy as np
 from benchmarks.league_cells import Cell, make_explainer, make_model, suits
 from benchmarks.league_tables import load
 from benchmarks.model_errors import pose_design
+from benchmarks.report import PAGE, machine, write_section
 from condshap import Explainer
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Masks
@@ -151,17 +152,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--write", action="store_true", help="put the tables of the store into README.md")
     given = parser.parse_args(arguments)
     from joblib import Parallel, delayed
 
     if given.designs:
         asked = [(name, r) for name in given.designs for r in range(given.repetitions)]
-        print(design_page(Parallel(n_jobs=given.jobs)(delayed(stack_design)(*one) for one in asked)))
-        return 0
-    with given.store.open("w") as file:
-        for line in Parallel(n_jobs=given.jobs)(delayed(stack)(name, given.folder) for name in given.tables):
+        jobs = [delayed(stack_design)(*one) for one in asked]
+    else:
+        jobs = [delayed(stack)(name, given.folder) for name in given.tables]
+    with given.store.open("a") as file:
+        for line in Parallel(n_jobs=given.jobs, return_as="generator")(jobs):
             file.write(json.dumps(line) + "\n")
-    print(page([json.loads(text) for text in given.store.read_text().splitlines()]))
+            file.flush()
+    lines = [json.loads(text) for text in given.store.read_text().splitlines()]
+    text = "\n".join([page([x for x in lines if "table" in x]), design_page([x for x in lines if "design" in x])])
+    print(text)
+    if given.write:
+        write_section(PAGE, "stacking", f"{machine()}\n\n{text}")
     return 0
 
 
