@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.league_designs import Normal, pose
+from benchmarks.report import PAGE, machine, write_section
 from condshap import Explainer, datasets
 from condshap.coalitions import CoalitionPlan
 from condshap.model_errors import bootstrap_errors
@@ -130,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--refits", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--store", type=Path, default=STORE)
+    parser.add_argument("--write", action="store_true", help="put the tables of the store into README.md")
     given = parser.parse_args(arguments)
     from joblib import Parallel, delayed
 
@@ -151,7 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file.write(json.dumps(line) + "\n")
             file.flush()
     lines = [json.loads(text) for text in given.store.read_text().splitlines()]
-    print(page(sorted(lines, key=lambda line: (line.get("design", "~"), line["approach"]))))
+    text = page(sorted(lines, key=lambda line: (line.get("design", "~"), line["approach"])))
+    print(text)
+    if given.write:
+        write_section(PAGE, "model_errors", f"{machine()}\n\n{text}")
     return 0
 
 

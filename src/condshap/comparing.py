@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from condshap.evaluation import shared_coalitions
 from condshap.exceptions import CondShapWarning, OptionError, listing
 from condshap.explanation import Explanation
 from condshap.feature_columns import feature_columns
+from condshap.numerics.row_means import shared_coalitions
 from condshap.tables import Column
 from condshap.types import Floats
 

@@ -377,16 +377,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._encode(X)  # refused, if at all, before anything is fitted
         return bootstrap_errors(self, X, n_refits)
 
-    def refitted(self, rows: Rows, *, seed: int) -> Explainer:
-        """Copy whose approach is fitted to other encoded rows (n, M) and another seed; coalitions and model stay."""
-        other = copy.copy(self)
-        other.seed, other.progress = seed, False
-        other.parts_ = other._fit_parts(make_parts(self.approach, self.plan_), rows)
-        if self.base_value is None:
-            other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
-        other.error_factors_ = error_factors(other, rows)
-        return other
-
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.saving import save_explainer
@@ -497,3 +487,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         found = check_draws(self.parts_, rows, self.schema_, self.plan_, self.masks_, seed=self.seed)
         announce_departures(found, self.parts_)
         return found
+
+
+def refit(explainer: Explainer, rows: Rows, *, seed: int) -> Explainer:
+    """Copy of a fitted explainer, its approach fitted to other encoded rows (n, M) and seed; coalitions and model stay."""
+    other = copy.copy(explainer)
+    other.seed, other.progress = seed, False
+    other.parts_ = other._fit_parts(make_parts(explainer.approach, explainer.plan_), rows)
+    if explainer.base_value is None:
+        other.base_value_ = np.asarray(other._predict(rows).mean(axis=0))
+    other.error_factors_ = error_factors(other, rows)
+    return other

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from condshap.draw_check import DrawCheck
-from condshap.evaluation import MSEv, mean_squared_error, shared_coalitions
+from condshap.evaluation import MSEv, mean_squared_error
 from condshap.exceptions import OptionError
+from condshap.numerics.row_means import shared_coalitions
 from condshap.options import as_path, floats_or_nan
 from condshap.tables import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table

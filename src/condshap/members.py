@@ -22,8 +22,8 @@ from condshap.coalitions import CoalitionPlan
 from condshap.numerics.shapley import can_separate, each_column, shapley_coefficients, wls_operator
 from condshap.types import Floats, Indices, Masks, Values
 
-_OWN = 4.0  # members that the average over rows counts as, beside the row's own
-_FLOOR = 0.05  # of the average over rows, below which no row's squared error falls
+_PRIOR = 4.0  # members that the average over the players of a row counts as, beside the player's own
+_FLOOR = 0.05  # of that average, below which no squared error falls
 
 
 class MemberSpread:
@@ -89,7 +89,8 @@ class MemberSpread:
     def errors(self, is_null: Masks) -> Floats | None:
         """Errors of training (R, P, O), 0 for players (R, P) that certainly get nothing; None without members.
 
-        A handful of members says little about a single value: squared errors are drawn towards their average over rows.
+        A handful of members says little about a single value: squared errors are drawn towards those of the row's other
+        players. Other rows have no say: a row's numbers are its own.
         """
         if self.deviations is None or len(self.deviations) < 2:
             return None
@@ -109,9 +110,9 @@ def influences(plan: CoalitionPlan) -> Floats | None:
 
 
 def pool_squares(own: Floats, n: int) -> Floats:
-    """Errors (R, P, O) from squares that n members or refits gave, which may be negative, and their average over rows."""
-    average = np.maximum(own.mean(axis=0, keepdims=True), 0.0)
-    squares = (n * own + _OWN * average) / (n + _OWN)
+    """Errors (R, P, ...) from squares that n members or refits gave, which may be negative, and their row's average."""
+    average = np.maximum(own.mean(axis=1, keepdims=True), 0.0)
+    squares = (n * own + _PRIOR * average) / (n + _PRIOR)
     return np.asarray(np.sqrt(np.maximum(squares, _FLOOR * average)))
 
 

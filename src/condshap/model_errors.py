@@ -24,6 +24,7 @@ import numpy as np
 
 from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
 from condshap.exceptions import OptionError
+from condshap.explainer import Explainer, refit
 from condshap.members import pool_squares
 from condshap.progress import make_bar
 from condshap.seeding import derive_seed, generator, hash_words, stage_word
@@ -31,7 +32,6 @@ from condshap.types import Floats, Masks, Rows, Table
 from condshap.values import draw
 
 if TYPE_CHECKING:
-    from condshap.explainer import Explainer
     from condshap.explanation import Explanation
 
 _STAGE = "bootstrap"
@@ -55,7 +55,7 @@ def bootstrap_errors(explainer: Explainer, X: Table, n_refits: int) -> Floats:
 def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:
     """Errors of the values of `first` from those of at least two refits, see above.
 
-    Few refits say little about a single value. Squared errors are therefore drawn towards their average over rows.
+    Few refits say little about a single value. Squared errors are therefore drawn towards their average over the row.
     """
     values = np.stack([one.values for one in refits])
     noise = np.mean([one.std_errors**2 for one in refits], axis=0)
@@ -78,7 +78,7 @@ def _refit(explainer: Explainer, rows: Rows, b: int) -> Explainer:
     seed = derive_seed(explainer.seed, f"{_STAGE} {b}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said already of the fit itself
-        return explainer.refitted(draw_table(explainer, rows, seed), seed=seed)
+        return refit(explainer, draw_table(explainer, rows, seed), seed=seed)
 
 
 def draw_table(explainer: Explainer, rows: Rows, seed: int) -> Rows:

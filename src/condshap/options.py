@@ -130,23 +130,6 @@ def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> 
             )
 
 
-def check_target(target: Any, n_samples: Any, n_coalitions: Any) -> None:
-    """Monte Carlo error to reach, and options that it does not go with."""
-    from condshap.types import LARGEST
-
-    if not 1 / LARGEST <= check_positive("target_error", target) <= LARGEST:
-        raise OptionError(
-            f"target_error must be between {1 / LARGEST:g} and {LARGEST:g}, because its square is needed, got {target!r}."
-        )
-    if n_samples is not None:
-        raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
-    if isinstance(n_coalitions, str) and n_coalitions == "auto":
-        raise OptionError(
-            "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
-            "Leave one of them out."
-        )
-
-
 def find_named(option: str, wanted: Any, names: Sequence[str]) -> int | None:
     """Position of what is wanted by name, or by an integer that is a position; None if there is no such thing.
 
@@ -218,3 +201,21 @@ def check_device(device: Any) -> str:
         if not torch.cuda.is_available():
             raise OptionError("device='cuda' needs an accelerator that torch can see, got none. Use 'auto' or 'cpu'.")
     return str(device)
+
+
+def check_target(target_error: object, n_samples: int | None, n_coalitions: int | str | None) -> None:
+    """Check the wanted Monte Carlo error, and that nothing else decides on the same."""
+    from condshap.types import LARGEST
+
+    if not 1 / LARGEST <= check_positive("target_error", target_error) <= LARGEST:
+        raise OptionError(
+            f"target_error must be between {1 / LARGEST:g} and {LARGEST:g}, because its square is needed, got "
+            f"{target_error!r}."
+        )
+    if n_samples is not None:
+        raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
+    if n_coalitions == "auto":
+        raise OptionError(
+            "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
+            "Leave one of them out."
+        )

@@ -6,7 +6,7 @@ An additive model is not asked where what was read of it holds; rows for which i
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def _estimate(
     samples, masks = explainer.n_samples_ if is_usual else explainer.asked_samples_, explainer.masks_[positions]
     measured = explainer.error_factors_
     factors = measured if is_usual else np.ones_like(measured)  # of independent draws: no less
-    asked = {"seed": explainer.seed, "settings": settings}
+    asked: dict[str, Any] = {"seed": explainer.seed, "settings": settings}
     moments = estimate_values(parts, explainer.predictor_, rows, masks, samples[positions], spread=spread, **asked)
     if spread is not None:
         spread.count_noise(moments.variances * _honest(moments, factors[positions]))

@@ -4,7 +4,10 @@ All seeds are fixed, so a passing test passes again. With other seeds: over 60 s
 94.2 % (smooth) and 94.5 % (boosted), with a standard deviation of 4.3 % and 3.6 % between seeds, that is 0.8 % and 0.7 % for
 30 seeds together. The bounds of 90 and 99 % are then at least five standard deviations away: false alarms are negligible.
 
-Row by row: with 200 seeds, the coverage of a row has a standard deviation of at most 1.6 %.
+Row by row, in 18 cases and 200 seeds each: rows covered 92.5 to 98.0 %, the means of cases were 94.5 to 96.6 %, and single
+features 89 % or more. By the binomial distribution a feature that covers 92 % is below 85 % in one of 3,000 runs, one that
+covers 94 % in one of a million; few are as low as 92 %, so that a run of all cases raises a false alarm in the order of one
+time in a hundred. Of rows one tenth may be outside the bounds; with 200 other seeds none was in three cases.
 """
 
 import numpy as np
@@ -41,7 +44,8 @@ X5, X10 = equicorrelated(800, 5, seed=1), equicorrelated(800, 10, seed=2)
 MODELS5, MODELS10 = models(X5), models(X10)
 
 
-ROWS5, ROWS10 = equicorrelated(10, 5, seed=77), equicorrelated(10, 10, seed=78)
+ROWS5 = np.concatenate([X5[:6], equicorrelated(10, 5, seed=77)])  # half of them had 82 to 89 % by a factor for all rows
+ROWS10 = equicorrelated(10, 10, seed=78)
 CASES = {5: (X5, ROWS5, MODELS5), 10: (X10, ROWS10, MODELS10)}
 
 
@@ -61,9 +65,23 @@ def test_intervals_cover_row_by_row(approach, model, M):
     X, rows, of_model = CASES[M]
     found = [(e.values, e.std_errors) for e in explanations(of_model[model], X, rows, approach, range(200))]
     values, errors = np.moveaxis(np.array(found), 1, 0)
-    by_row = (np.abs(values - values.mean(axis=0)) <= 1.96 * errors).mean(axis=(0, 2))
+    inside = np.abs(values - values.mean(axis=0)) <= 1.96 * errors
+    by_row = inside.mean(axis=(0, 2))
     assert ((by_row >= 0.88) & (by_row <= 0.995)).mean() >= 0.9, by_row
     assert by_row.min() >= 0.8, by_row
+    assert inside.mean(axis=0).min() >= 0.85, inside.mean(axis=0)  # single features
+
+
+@pytest.mark.parametrize("model", ["forest", "boosted"])
+def test_a_target_that_is_reported_as_reached_is_reached(model):
+    # a standard deviation from 60 seeds is known to 9 %, and the largest of 80 of them is what is asked for
+    X, rows, of_model = CASES[5]
+    explainer = cs.Explainer(of_model[model], approach="gaussian", target_error=0.01, check_draws=False, progress=False)
+    found = [explainer.set_params(seed=seed).fit(X).explain(rows) for seed in range(60)]
+    assert max(one.std_errors.max() for one in found) <= 0.01
+    deviations = np.std([one.values for one in found], axis=0, ddof=1)
+    assert deviations.max() <= 0.0135
+    assert np.sqrt((deviations**2).mean()) <= 0.01
 
 
 def coverage(f, X, rows, reference, seeds, **options):

@@ -103,8 +103,8 @@ def test_missing_values_are_refused_by_name():
         cs.explain(lambda t: t["a"].to_numpy(), gaps, gaps.iloc[:1], approach="ctree")
 
 
-def test_a_level_that_training_rows_never_had_goes_the_way_of_the_tree():
+def test_a_level_that_training_rows_never_had_is_refused():
     table = pd.DataFrame({"g": pd.Categorical(["u", "v"] * 50, categories=["u", "v", "w"]), "x": np.arange(100.0)})
     rows = pd.DataFrame({"g": pd.Categorical(["w"], categories=["u", "v", "w"]), "x": [3.0]})
-    explanation = cs.explain(lambda t: t["x"].to_numpy(), table, rows, approach="ctree")
-    assert np.isfinite(explanation.values).all()
+    with pytest.raises(cs.exceptions.SchemaError, match="unseen"):
+        cs.explain(lambda t: t["x"].to_numpy(), table, rows, approach="ctree")

@@ -84,6 +84,7 @@ def test_bf16_leaves_validation_alone(networks):
     np.testing.assert_array_equal(half, usual)
 
 
+@pytest.mark.slow
 def test_compiled_steps_train_the_same_networks(networks):
     compiled = fitted("compiled")
     np.testing.assert_allclose(compiled.history.iwae, networks.history.iwae, rtol=1e-4)

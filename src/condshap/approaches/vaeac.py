@@ -36,7 +36,7 @@ class VAEAC(VAEACOptions):
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
     device : "cpu", "cuda" or "auto", which is the accelerator where there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
-        learned on held-out rows, see `condshap.vaeac.trust`
+        learned on held-out rows, see `condshap.vaeac.votes`
     support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
         columns that are not named. With "support" in `scales` it also decides on logarithms and logits
     fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps

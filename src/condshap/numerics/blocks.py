@@ -14,6 +14,7 @@ from condshap.numerics.nets import power_of_two_at_least
 from condshap.types import Floats, Indices
 
 _BLOCKS = 8
+_SHORT = 16
 
 
 def block_starts(n_samples: int) -> Indices:
@@ -36,13 +37,16 @@ def block_variances(f: Floats, means: Floats, weights: Floats | None) -> Floats:
     """
     starts = block_starts(f.shape[2])
     if weights is None:
-        shares = np.diff(np.append(starts, f.shape[2]))[:, None] / f.shape[2]  # (B, 1)
+        shares = np.diff(np.append(starts, f.shape[2]))[None, None, :, None] / f.shape[2]
         totals = _block_sums(f, starts) / f.shape[2]
     else:
         shares = np.add.reduceat(weights, starts, axis=2)
         totals = np.add.reduceat(weights * f, starts, axis=2)
-    deviations = totals / np.where(shares > 0, shares, 1.0) - means[:, :, None]
-    return np.asarray((shares * deviations**2).sum(axis=2) * variance_scale((shares**2).sum(axis=-2)))
+    totals /= np.where(shares > 0, shares, 1.0)  # (C, R, B, O), in place: they are the mean of each block now
+    totals -= means[:, :, None]
+    totals *= totals
+    totals *= shares
+    return np.asarray(_add_up(totals) * variance_scale(_add_up(shares**2)))
 
 
 def variance_scale(concentration: Floats) -> Floats:
@@ -57,7 +61,17 @@ def variance_scale(concentration: Floats) -> Floats:
 
 def _block_sums(f: Floats, starts: Indices) -> Floats:
     """Sums (C, R, B, O) over blocks of f (C, R, K, O)."""
-    n_blocks, K = len(starts), f.shape[2]
-    if K % n_blocks == 0 and (n_blocks == 1 or starts[1] * n_blocks == K):
-        return np.asarray(f.reshape(*f.shape[:2], n_blocks, K // n_blocks, f.shape[3]).sum(axis=3))
-    return np.asarray(np.add.reduceat(f, starts, axis=2))
+    n_blocks, (C, R, K, O) = len(starts), f.shape
+    if K % n_blocks or (n_blocks > 1 and starts[1] * n_blocks != K):
+        return np.asarray(np.add.reduceat(f, starts, axis=2))
+    return _add_up(f.reshape(C, R * n_blocks, K // n_blocks, O)).reshape(C, R, n_blocks, O)
+
+
+def _add_up(samples: Floats) -> Floats:
+    """Sums (C, R, O) over few samples (C, R, n, O); NumPy's own sum takes long over many short stretches."""
+    if samples.shape[2] > _SHORT:
+        return np.asarray(samples.sum(axis=2))
+    total = samples[:, :, 0].copy()
+    for i in range(1, samples.shape[2]):
+        total += samples[:, :, i]
+    return total

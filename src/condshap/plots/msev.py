@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.comparing import comparable
-from condshap.evaluation import Criterion, half_width, mean_squared_error, over_rows, shared_coalitions
+from condshap.evaluation import Criterion, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
+from condshap.numerics.row_means import half_width, over_rows, shared_coalitions
 from condshap.options import check_choice
 from condshap.plots.selection import Explanations, find_output, named
 from condshap.plots.style import (

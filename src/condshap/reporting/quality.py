@@ -10,9 +10,9 @@ import numpy as np
 
 from condshap.assembly import BLUR, blurred
 from condshap.convergence import MISSED
-from condshap.evaluation import half_width, not_below_zero
 from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
+from condshap.numerics.row_means import half_width, not_below_zero
 from condshap.reporting.outside import Outside
 from condshap.types import Floats
 

@@ -173,6 +173,7 @@ def test_low_dimensional_truth_of_500_rows_takes_less_than_a_second_and_is_effic
     np.testing.assert_allclose(y.mean() + phi.sum(axis=0), model.predict(X), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_truth_of_a_hundred_features_1000_coalitions_and_500_rows_takes_less_than_two_minutes():
     design = mixed_design("M100-L2", rho=0.9, seed=3)
     X, masks = design.draw(500, seed=1), sampled_masks(100, 1000, seed=2)
