@@ -50,7 +50,7 @@ def as_number(value: Any) -> float:
     >>> as_number(3), as_number("3"), as_number(10**400)
     (3.0, nan, nan)
     """
-    if isinstance(value, (bool, str, bytes)) or getattr(value, "ndim", 0) != 0:
+    if isinstance(value, (bool, str, bytes)) or getattr(value, "ndim", 0) != 0 or hasattr(value, "mask"):
         return nan
     try:
         return float(value)

@@ -249,7 +249,10 @@ def _check_shapes(explainer: Explainer) -> None:
     learned = (explainer.base_value_.shape, explainer.error_factors_.shape)
     if found != ((n, M), (n,), (n,), (n,)) or learned != ((n_outputs,), (n, n_outputs)):
         raise ValueError(f"arrays of shapes {(*found, *learned)} do not belong together")
-    if any((part.positions >= n).any() for part in explainer.parts_):
+    of_features = (explainer.constants_.shape, explainer.unread_.shape, explainer.example_rows_.shape[1:])
+    if of_features != ((M,), (M,), (M,)) or explainer.asked_samples_.shape != (n,):
+        raise ValueError(f"arrays of shapes {(*of_features, explainer.asked_samples_.shape)} do not belong together")
+    if any(((part.positions >= n) | (part.positions < 0)).any() for part in explainer.parts_):
         raise ValueError(f"positions beyond the {n} coalitions")
 
 

@@ -44,7 +44,6 @@ HONEST: dict[str, Callable[[Any], Any]] = {
     "tensor": lambda f: torch.tensor(f),
     "tensor that learns": lambda f: torch.tensor(f, requires_grad=True),
     "objects": lambda f: f.astype(object),
-    "matrix": lambda f: np.asmatrix(f).T,
     "masked": lambda f: np.ma.array(f, mask=False),
     "fortran": lambda f: np.asfortranarray(np.column_stack([f]))[:, :1],
     "strided": lambda f: np.repeat(f, 2)[::2],

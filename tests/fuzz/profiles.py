@@ -10,7 +10,12 @@ settings.register_profile(
 settings.register_profile("long", deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 
 
+def is_long() -> bool:
+    """Whether this is ``make fuzz``."""
+    return settings.get_current_profile_name() == "long"
+
+
 def cases(*, short: int, long: int) -> settings:
     """Settings of a test with so many cases in each of the profiles."""
-    is_long = settings.get_current_profile_name() == "long"
-    return settings(settings.get_profile("long" if is_long else "short"), max_examples=long if is_long else short)
+    name, n = ("long", long) if is_long() else ("short", short)
+    return settings(settings.get_profile(name), max_examples=n)

@@ -46,7 +46,6 @@ def explain(f=model, table=X, approach="independence", **options):
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore:Warning. converting a masked element:UserWarning")
 def test_options_that_are_none(options):
     with pytest.raises(CondShapError, match="must"):
         explain(**options)
@@ -149,3 +148,10 @@ def test_names_that_are_none_are_ignored():
             return model(x)
 
     np.testing.assert_array_equal(explain(Odd()).values, explain().values)
+
+
+@pytest.mark.parametrize("approach", ["categorical", "independence"])
+def test_a_model_of_levels_only_that_is_no_sum_is_refused_as_additive(approach):
+    levels = np.sign(X)
+    with pytest.raises(OptionError, match="additive=True needs a model that is a sum"):
+        explain(lambda x: x[:, 0] * x[:, 1], levels, approach, categorical=[0, 1, 2], additive=True)
