@@ -23,6 +23,7 @@ from condshap.approaches.base import (
     check_missing,
     check_sizes,
     check_supported,
+    check_training_rows,
     fit_approach,
     is_sampler,
 )
@@ -33,7 +34,7 @@ from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
 from condshap.combination import Part, make_parts
 from condshap.draw_check import DrawCheck
-from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
+from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError
 from condshap.explanation import Explanation
 from condshap.maker import check_explanation, check_maker, digest_of_fit
 from condshap.members import MemberSpread
@@ -236,11 +237,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
         self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
-        check_sizes(rows, self.schema_)
-        if len(rows) < 2:
-            raise SchemaError(
-                f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
-            )
+        check_training_rows(rows, self.schema_)
         if len(rows) < _FEW_ROWS:
             warnings.warn(
                 f"training rows should be at least {_FEW_ROWS}, got {len(rows)}. How features depend on each other is then "

@@ -108,7 +108,7 @@ def values(draw, library: str, n: int, *, odd: bool) -> list[Any]:
     else:
         levels = LABELS[draw(st.sampled_from(sorted(LABELS) if odd else ["words", "truths"]))]
         found = [levels[i] for i in rng.integers(0, len(levels), n)]
-    if draw(st.integers(0, 3)) == 0:
+    if draw(st.integers(0, 6)) == 6:
         gap, share = draw(st.sampled_from(GAPS[library])), draw(st.sampled_from([0.05, 0.5, 1.0]))
         found = [gap if rng.random() < share else value for value in found]
     return found
@@ -118,7 +118,7 @@ def values(draw, library: str, n: int, *, odd: bool) -> list[Any]:
 def tables(draw, libraries=("pandas", "polars", "pyarrow", "numpy")) -> Any:
     """A table of one to five columns."""
     library, n = draw(st.sampled_from(libraries)), draw(st.sampled_from(SIZES))
-    oddities = [draw(st.integers(0, 3)) == 0 for _ in range(draw(st.integers(1, 5)))]
+    oddities = [draw(st.integers(0, 6)) == 6 for _ in range(draw(st.integers(1, 5)))]
     columns = [draw(values(library, n, odd=odd)) for odd in oddities]
     if len(columns) > 1 and not draw(st.integers(0, 5)):
         columns[1] = columns[0]  # one column twice

@@ -12,7 +12,7 @@ import pytest
 
 import condshap as cs
 from condshap.approaches import Categorical, Ctree, Empirical, Gaussian
-from condshap.exceptions import CondShapError, ModelError, OptionError
+from condshap.exceptions import CondShapError, ModelError, OptionError, SchemaError
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -130,6 +130,22 @@ def test_single_rows_and_outputs_may_be_as_small_as_they_like(size):
         explain(lambda x: np.column_stack([model(x), model(x) * size]), approach="gaussian")
         explain(lambda x: np.where(x[:, 0] < 0, size, model(x)), approach="gaussian")
         explain(lambda x: np.full(len(x), 0.0), approach="gaussian")
+
+
+@pytest.mark.parametrize(
+    "approach", ["gaussian", "copula", "empirical", "ctree", "independence", "regression_separate"]
+)
+@pytest.mark.parametrize("size", [1e-80, 1e-200, 1e-320])
+def test_columns_without_squares_are_refused(approach, size):
+    with pytest.raises(SchemaError, match="column 'x1' must be constant or have numbers at least 1e-70 apart"):
+        explain(table=X * [1.0, size, 1.0], approach=approach)
+
+
+@pytest.mark.parametrize("approach", ["gaussian", "copula", "empirical", "ctree"])
+def test_small_columns_are_explained_as_large_ones_are(approach):
+    size = 2.0**-200
+    small = explain(lambda x: model(x / [1.0, size, 1.0]), X * [1.0, size, 1.0], approach)
+    np.testing.assert_allclose(small.values, explain(approach=approach).values, rtol=0, atol=1e-9)
 
 
 # --- what models say of themselves ------------------------------------------------------------------------------------
