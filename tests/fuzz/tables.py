@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from hypothesis import strategies as st
 
-SIZES = [1, 2, 3, 7, 20, 40, 40, 40, 60]
+SIZES = [40, 60, 40, 20, 40, 7, 3, 2, 1]  # hypothesis likes what comes first
 
 NUMBERS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -132,7 +132,7 @@ def tables(draw, libraries=("pandas", "polars", "pyarrow", "numpy")) -> Any:
 def _pandas(columns, dtypes, names, draw):
     made_of = [_series(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)]
     frame = pd.concat(made_of, axis=1)
-    frame.columns = pd.Index(names, tupleize_cols=False)
+    frame.columns = pd.Index(names, dtype=object, tupleize_cols=False)
     if not draw(st.integers(0, 3)):
         frame.index = draw(st.sampled_from([pd.Index([7] * len(frame)), pd.date_range("2020", periods=len(frame))]))
     return frame
@@ -177,7 +177,7 @@ def _numpy(columns, dtypes, names, draw):
     with np.errstate(all="ignore"):
         found = made(lambda: stacked(dtypes[0] or "float64"))
     found = stacked(object) if found is None else found
-    way = draw(st.integers(0, 9))
+    way = 9 - draw(st.integers(0, 9))
     if way == 0:
         return np.ma.array(found, mask=np.arange(found.size).reshape(found.shape) % 7 == 0)
     return np.asfortranarray(found) if way == 1 else found[:, :, None] if way == 2 else found
@@ -190,7 +190,7 @@ BUILD = {"pandas": _pandas, "polars": _polars, "pyarrow": _arrow, "numpy": _nump
 def rows_of(draw, table: Any) -> Any:
     """Rows to explain: some of the training rows, perhaps in another order, type or size, or with columns missing."""
     some = head(table, draw(st.sampled_from([1, 2, 4, 4, 4])))
-    way = draw(st.integers(0, 15))
+    way = 15 - draw(st.integers(0, 15))
     if way == 0:
         return head(table, 0)
     if way == 1:
