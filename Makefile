@@ -3,6 +3,7 @@
 #   make docs   build the documentation          make test-slow  the statistical tests, which take minutes
 #   make bench  measure beside shap and shapiq   make bench-quick  minutes: fail if a ratio got much worse
 #   make test-portable  the tests of sameness with the kernels of other CPUs, and how far numbers of one seed differ
+#   make fuzz   ten minutes of odd tables, options, models, files and commands, other ones each time
 #   make plots  draw every plot into docs/_build/plots
 #   make format put the code in shape            make lint       only look at its shape and types
 #   make clean  remove everything that make has made
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e
 WHAT := pyproject.toml constraints.txt
 
-.PHONY: demo test test-slow test-portable bench bench-quick docs plots lint format clean
+.PHONY: demo test fuzz test-slow test-portable bench bench-quick docs plots lint format clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.demo
@@ -22,6 +23,9 @@ demo: $(VENV)/.demo
 test: lint
 	$(BIN)/pytest -q -n 2
 	$(BIN)/python tests/portable --quick
+
+fuzz: $(VENV)/.dev
+	$(BIN)/pytest tests/fuzz --hypothesis-profile=long --hypothesis-show-statistics
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n 2 -m "slow or gpu"

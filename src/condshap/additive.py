@@ -142,7 +142,9 @@ def _try_curves(
     edges = {j: _edges(knots[:, j], reach) for j in numbers}
     allowed = what_rounding_explains(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
     columns = None if predictor.trees is None else traced_columns(predictor, schema)
-    if columns is None:
+    if not edges:  # levels only
+        curves = {}
+    elif columns is None:
         read = read_curves(
             lambda which, x: ask(np.take(numbers, which), x), [*edges.values()], allowed, most=_ASKED * len(edges)
         )

@@ -17,7 +17,7 @@ from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.members import MemberSpread
 from condshap.null_players import find_null_players, settle
-from condshap.options import check_coalitions
+from condshap.options import check_tolerance
 from condshap.types import Indices, Outputs, Rows, Table
 from condshap.value_tables import is_read, value_table
 from condshap.values import ValueTable
@@ -46,7 +46,7 @@ def explain_until(
     start : when explaining began
     known, before : value table (C, R, O) of an explanation to go on from, and that explanation
     """
-    check_coalitions("auto", tolerance, None)
+    tolerance = check_tolerance(tolerance)
     settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
     some = explainer.predictor_(explainer.example_rows_.copy())
     scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
@@ -71,7 +71,7 @@ def explain_until(
         explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
         seconds=time.perf_counter() - start + (before.provenance.seconds["explain"] if before else 0.0),
         warned=warned,
-        tolerance=float(tolerance),
+        tolerance=tolerance,
         reached=found.reached,
         n_iterations=found.n_iterations,
     )

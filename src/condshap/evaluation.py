@@ -8,6 +8,7 @@ import numpy as np
 
 from condshap.exceptions import OptionError
 from condshap.numerics.row_means import half_width, not_below_zero, over_rows
+from condshap.options import check_level
 from condshap.types import Floats
 
 
@@ -39,7 +40,7 @@ class Criterion:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of ``float(criterion)`` over rows, by Student's t, not below 0; NaN for a single row."""
-        half = half_width(self.total_std_error(), len(self.per_row), level)
+        half = half_width(self.total_std_error(), len(self.per_row), check_level(level))
         return not_below_zero(float(self) - half, float(self) + half)
 
 

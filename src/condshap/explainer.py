@@ -23,6 +23,7 @@ from condshap.approaches.base import (
     check_missing,
     check_sizes,
     check_supported,
+    check_training_rows,
     fit_approach,
     is_sampler,
 )
@@ -33,12 +34,13 @@ from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
 from condshap.combination import Part, make_parts
 from condshap.draw_check import DrawCheck
-from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError, SchemaError
+from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError
 from condshap.explanation import Explanation
-from condshap.maker import check_maker, digest_of_fit
+from condshap.maker import check_explanation, check_maker, digest_of_fit
 from condshap.members import MemberSpread
 from condshap.null_players import even_out, find_constants, find_null_players, find_unread, settle
 from condshap.options import (
+    as_path,
     check_choice,
     check_coalitions,
     check_device,
@@ -49,7 +51,7 @@ from condshap.options import (
 )
 from condshap.precision import share_samples
 from condshap.predict import Predictor
-from condshap.predictions import given_base, predict_early, predict_rows, without_gaps
+from condshap.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
 from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
@@ -235,11 +237,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self._check_options()
         self.schema_ = FeatureSchema.learn(X, categorical)
         self._rows = rows = self.schema_.encode(X) if encoded is None else encoded
-        check_sizes(rows, self.schema_)
-        if len(rows) < 2:
-            raise SchemaError(
-                f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
-            )
+        check_training_rows(rows, self.schema_)
         if len(rows) < _FEW_ROWS:
             warnings.warn(
                 f"training rows should be at least {_FEW_ROWS}, got {len(rows)}. How features depend on each other is then "
@@ -279,6 +277,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if self.base_value is None:
             is_known = self.function_ is not None and proof.covers_all
             self._outputs = proof.predictions if is_known else self._predict_early(rows)
+            check_scale(self._outputs)
         else:
             self._outputs = given_base(self.base_value, len(self.predictor_.output_names))[None]
 
@@ -315,6 +314,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     def _explain(self, X: Table, rows: Rows, predictions: Outputs, start: float) -> Explanation:
         """Explain encoded rows (R, M) with known predictions (R, O)."""
+        check_scale(predictions, self.base_value_)
         if self.n_coalitions == "auto":
             return explain_until(self.tolerance, self, X, rows, predictions, start=start)
         is_null = find_null_players(rows, self.constants_, self.unread_, self.players_.membership)
@@ -342,6 +342,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         its predictions depend on the batch.
         """
         start = time.perf_counter()
+        check_explanation(explanation)
         rows = self._encode(explanation.data)
         known = known_table(explanation, self)
         check_maker(explanation, self, self._predict(rows))
@@ -377,7 +378,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.saving import save_explainer
 
-        save_explainer(self, Path(path))
+        save_explainer(self, as_path(path))
 
     def _check_options(self) -> None:
         check_integer("seed", self.seed, least=0)
@@ -389,7 +390,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         check_choice("additive", self.additive, ("auto", True, False))
         check_choice("check_draws", self.check_draws, (True, False))
         if self.n_samples is not None:
-            check_integer("n_samples", self.n_samples, least=1)
+            check_integer("n_samples", self.n_samples, least=1, most=2**31 - 1)
         if self.target_error is not None:
             check_target(self.target_error, self.n_samples, self.n_coalitions)
         check_coalitions(self.n_coalitions, self.tolerance, self.max_coalitions)

@@ -13,6 +13,7 @@ from condshap.draw_check import DrawCheck
 from condshap.evaluation import MSEv, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.numerics.row_means import shared_coalitions
+from condshap.options import as_path, floats_or_nan
 from condshap.tables import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table
 from condshap.values import ValueTable
@@ -96,10 +97,10 @@ class Explanation:
 
     def with_model_errors(self, errors: Floats, *, source: str = "refits") -> Explanation:
         """The same explanation with other errors of the model, such as `Explainer.estimate_model_errors` gives."""
-        given = np.asarray(errors, dtype=np.float64)
-        if given.shape != self.values.shape or not (given >= 0).all():
+        given = floats_or_nan(errors)
+        if given.shape != self.values.shape or not ((given >= 0) & (given < np.inf)).all():
             raise OptionError(
-                f"errors must be numbers of at least 0 in the shape of the values, {self.values.shape}, got shape "
+                f"errors must be finite numbers of at least 0 in the shape of the values, {self.values.shape}, got shape "
                 f"{given.shape}. Pass what explainer.estimate_model_errors(X) gives for the same rows."
             )
         return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
@@ -201,7 +202,7 @@ class Explanation:
         """Write to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
         from condshap.storage import save_explanation
 
-        save_explanation(self, Path(path))
+        save_explanation(self, as_path(path))
 
 
 def _free_name(name: str, taken: list[str]) -> str:

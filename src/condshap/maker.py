@@ -70,6 +70,14 @@ def with_other_model(digest: str, outputs: Outputs) -> str:
     return found.hexdigest()
 
 
+def check_explanation(explanation: Any) -> None:
+    """Refuse to refine what is no explanation."""
+    from condshap.explanation import Explanation
+
+    if not isinstance(explanation, Explanation):
+        raise OptionError(f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) gave.")
+
+
 def check_maker(explanation: Explanation, explainer: Explainer, predictions: Outputs) -> None:
     """Refuse an explanation that another explainer has made, or whose model now predicts (R, O) otherwise."""
     if explanation.provenance.made_by != digest_of_maker(explainer):
@@ -106,7 +114,7 @@ def _rounded(values: Floats) -> Floats:
     """Values to so many significant digits."""
     with np.errstate(divide="ignore"):
         size = np.floor(np.log10(np.abs(np.where(values == 0, 1.0, values))))
-    factor = 10.0 ** (_DIGITS - 1 - size)
+    factor = 10.0 ** (_DIGITS - 1 - np.maximum(size, -280))  # numbers near zero have fewer digits
     return np.asarray(np.round(values * factor) / factor)
 
 

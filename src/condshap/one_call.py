@@ -14,11 +14,11 @@ from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
 from condshap.comparing import comparable
-from condshap.exceptions import CondShapError, CondShapWarning
+from condshap.exceptions import ApproachError, CondShapError, CondShapWarning
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.options import check_level
-from condshap.schema import FeatureSchema
+from condshap.schema import FeatureSchema, listed_columns
 from condshap.types import Model, Outputs, Rows, Table
 
 COLUMNS = ["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"]
@@ -144,9 +144,10 @@ def compare(
     Everything that can be refused is refused before the first approach is trained. One that fails later has a line of NaN,
     and a warning says why; the others are kept.
     """
-    check_level(level)
+    level = check_level(level)
+    chosen = _listed(approaches)
     categorical = options.pop("categorical", ())
-    explainers = [Explainer(model, approach=approach, **options) for approach in approaches]
+    explainers = [Explainer(model, approach=approach, **options) for approach in chosen]
     found: list[Explanation | Exception] = []
     for ready in get_all_ready(explainers, X_train, X, categorical=categorical):
         try:
@@ -167,11 +168,23 @@ def compare(
     return pd.DataFrame(table, columns=COLUMNS)
 
 
+def _listed(approaches: Any) -> list[Any]:
+    """Approaches to compare; a single one is none to compare with."""
+    if not isinstance(approaches, str):
+        try:
+            return list(approaches)
+        except TypeError:
+            pass
+    raise ApproachError(
+        f"approaches must be a list of names or objects, got {approaches!r}. Write e.g. ['ctree', 'vaeac']."
+    )
+
+
 def get_all_ready(
     explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] = ()
 ) -> list[Ready]:
     """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
-    chosen = [categorical] if isinstance(categorical, (str, int)) else list(categorical)
+    chosen = listed_columns(categorical)
     ready: list[Ready] = []
     for explainer in explainers:
         encoded = ready[0].explainer._rows if ready else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import inf, nan
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from condshap.types import Floats
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_NO_BOUND = 2.0**62  # bytes, more than any machine has
 _UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
 
@@ -27,27 +28,40 @@ def parse_memory(budget: str | int) -> int:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(budget))
     if found is None or found[2].upper() not in _UNITS or float(found[1]) <= 0 or isinstance(budget, bool):
         raise OptionError(f"memory_budget must be bytes or a text such as '1GiB' or '500MB', got {budget!r}.")
-    return max(1, int(float(found[1]) * _UNITS[found[2].upper()]))
+    return max(1, int(min(float(found[1]) * _UNITS[found[2].upper()], _NO_BOUND)))
 
 
-def check_integer(name: str, value: Any, *, least: int) -> int:
-    """Integer that is not below `least`."""
+def check_integer(name: str, value: Any, *, least: int, most: int | None = None) -> int:
+    """Integer that is not below `least`, nor above `most`."""
     try:
         whole = int(value.__index__())
-    except AttributeError:
+    except (AttributeError, TypeError):  # arrays and classes have the method, too
         raise OptionError(f"{name} must be an integer, got {value!r}.") from None
     if isinstance(value, bool) or whole < least:
         raise OptionError(f"{name} must be an integer of at least {least}, got {value!r}.")
+    if most is not None and whole > most:
+        raise OptionError(f"{name} must be an integer of at most {most}, got {value!r}.")
     return whole
+
+
+def as_number(value: Any) -> float:
+    """One number as a float, NaN for whatever is none: text, truths, arrays, integers beyond all floats.
+
+    >>> as_number(3), as_number("3"), as_number(10**400)
+    (3.0, nan, nan)
+    """
+    if isinstance(value, (bool, str, bytes)) or getattr(value, "ndim", 0) != 0 or hasattr(value, "mask"):
+        return nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, ArithmeticError):
+        return nan
 
 
 def check_positive(name: str, value: Any) -> float:
     """Finite number above zero."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = nan
-    if isinstance(value, (bool, str)) or not 0 < number < inf:
+    number = as_number(value)
+    if not 0 < number < inf:
         raise OptionError(f"{name} must be a finite number above 0, got {value!r}.")
     return number
 
@@ -56,30 +70,58 @@ def as_floats(given: Any) -> Floats:
     """Numbers as an array; masked ones are NaN, which no option takes, instead of what the mask hides."""
     import numpy as np  # the command line begins without it
 
+    if np.iscomplexobj(given):
+        raise TypeError("complex numbers have a part that would be lost")
     if isinstance(given, np.ma.MaskedArray):
         return np.where(np.ma.getmaskarray(given), np.nan, given.data.astype(np.float64))
     return np.asarray(given, dtype=np.float64)
 
 
+def floats_or_nan(given: Any) -> Floats:
+    """Numbers of an option as an array, a single NaN for what is none, for a check of shape and size to refuse."""
+    import numpy as np
+
+    try:
+        return as_floats(given)
+    except (TypeError, ValueError, ArithmeticError):
+        return np.array(np.nan)
+
+
+def as_path(path: Any) -> Path:
+    """Path of a file as given by the user."""
+    try:
+        return Path(path)
+    except TypeError:
+        raise OptionError(
+            f"a path must be text or a pathlib.Path, got {type(path).__name__} {path!r}. Write e.g. 'name.parquet'."
+        ) from None
+
+
 def check_level(level: Any) -> float:
     """Level of a confidence interval, between 0 and 1."""
-    is_number = isinstance(level, Real) and not isinstance(level, bool)
-    if not is_number or not 0 < float(level) < 1:
+    number = as_number(level)
+    if not 0 < number < 1:
         raise OptionError(f"level must be a number between 0 and 1, got {level!r}. Write e.g. 0.95.")
-    return float(level)
+    return number
+
+
+def check_tolerance(tolerance: Any) -> float:
+    """Share of every row's spread, between 0 and 1."""
+    number = as_number(tolerance)
+    if not 0 < number < 1:
+        raise OptionError(
+            f"tolerance must be a number between 0 and 1, a share of each row's spread, got {tolerance!r}. Write e.g. 0.02."
+        )
+    return number
 
 
 def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> None:
     """Number of coalitions, or "auto" and what belongs to it."""
     if isinstance(n_coalitions, str) and n_coalitions != "auto":
         raise OptionError(f"n_coalitions must be an integer, 'auto' or None, got {n_coalitions!r}.")
-    if n_coalitions is not None and n_coalitions != "auto":
+    if n_coalitions is not None and not isinstance(n_coalitions, str):
         check_integer("n_coalitions", n_coalitions, least=1)
-    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not is_number or not 0 < float(tolerance) < 1:
-        raise OptionError(
-            f"tolerance must be a number between 0 and 1, a share of each row's spread, got {tolerance!r}. Write e.g. 0.02."
-        )
+    check_tolerance(tolerance)
     if max_coalitions is not None:
         check_integer("max_coalitions", max_coalitions, least=1)
         if n_coalitions != "auto":
@@ -163,7 +205,13 @@ def check_device(device: Any) -> str:
 
 def check_target(target_error: object, n_samples: int | None, n_coalitions: int | str | None) -> None:
     """Check the wanted Monte Carlo error, and that nothing else decides on the same."""
-    check_positive("target_error", target_error)
+    from condshap.types import LARGEST
+
+    if not 1 / LARGEST <= check_positive("target_error", target_error) <= LARGEST:
+        raise OptionError(
+            f"target_error must be between {1 / LARGEST:g} and {LARGEST:g}, because its square is needed, got "
+            f"{target_error!r}."
+        )
     if n_samples is not None:
         raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
     if n_coalitions == "auto":

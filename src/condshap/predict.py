@@ -10,7 +10,7 @@ import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -266,7 +266,7 @@ def _trained_names(model: Model) -> list[str] | None:
         names = None if all(re.fullmatch(r"Column_\d+", name) for name in names) else names
     else:
         names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+    return [str(name) for name in names] if isinstance(names, Iterable) else None
 
 
 def _match_order(model: Model, trained: list[str], names: list[str]) -> tuple[int, ...] | None:
@@ -423,7 +423,7 @@ def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
         values = as_floats(raw) if is_masked else np.asarray(raw)  # what a mask hides is NaN, which is refused
         is_text = values.dtype == object and any(isinstance(value, str) for value in values.ravel())
         return values.astype(np.float64) if values.dtype == object and not is_text else values
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(
             f"model {_describe(model)} must return an array of numbers, got {type(raw).__name__} that is none: {error}. "
             "Pass a function that returns one row of outputs per row."

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from condshap.combination import Part
-from condshap.exceptions import OptionError
-from condshap.options import as_floats
+from condshap.exceptions import ModelError, OptionError
+from condshap.options import floats_or_nan
 from condshap.predict import Predictor
 from condshap.seeding import row_keys
-from condshap.types import Floats, Indices, Masks, Outputs, Rows
+from condshap.types import LARGEST, SMALLEST, Floats, Indices, Masks, Outputs, Rows
 from condshap.values import draw, evaluate
 
 _FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
@@ -65,14 +65,23 @@ def fillers_of(parts: Sequence[Part]) -> list[Any]:
 
 def given_base(base_value: Any, n_outputs: int) -> Floats:
     """Check a base value that the user gives: one number, or one per output; (O,)."""
-    try:
-        given = np.atleast_1d(as_floats(base_value))
-    except (TypeError, ValueError):
-        given = np.array([np.nan])
-    if given.shape not in {(1,), (n_outputs,)} or not np.isfinite(given).all():
+    given = np.atleast_1d(floats_or_nan(base_value))
+    if given.shape not in {(1,), (n_outputs,)} or not (np.abs(given) <= LARGEST).all():
         several = f", or {n_outputs}, one per output" if n_outputs > 1 else ""
-        raise OptionError(f"base_value must be one finite number{several}, got {base_value!r}.")
+        raise OptionError(
+            f"base_value must be one finite number{several}, got {base_value!r}. {LARGEST:g} is the largest."
+        )
     return np.broadcast_to(given, (n_outputs,)).copy()
+
+
+def check_scale(*outputs: Outputs) -> None:
+    """Refuse predictions (n, O) and base values (O,) so near zero that squares of all of them, and all errors, vanish."""
+    largest = max(float(np.abs(some).max(initial=0.0, where=~np.isnan(some))) for some in outputs)
+    if 0 < largest < SMALLEST:
+        raise ModelError(
+            f"the model must return numbers of at least {SMALLEST:g} in size for some rows, because errors need their "
+            f"squares, got at most {largest:.3g}. Multiply it by a large number, or explain its logarithm."
+        )
 
 
 def without_gaps(rows: Rows, n: int = 8) -> Rows:

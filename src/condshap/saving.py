@@ -27,6 +27,7 @@ from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotF
 from condshap.explainer import Explainer
 from condshap.maker import with_other_model
 from condshap.numerics.affine import AdditiveFunction
+from condshap.options import as_path
 from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
 from condshap.state_file import damaged, read_state, write_state
@@ -64,7 +65,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     Nothing in the file is run. Trees of `ctree` and regressions of `regression_separate` are made again from the stored
     training rows when they are first needed, and are the same; all other approaches learn nothing anew.
     """
-    path = Path(path)
+    path = as_path(path)
     state = read_state(path)
     with _clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
@@ -248,7 +249,10 @@ def _check_shapes(explainer: Explainer) -> None:
     learned = (explainer.base_value_.shape, explainer.error_factors_.shape)
     if found != ((n, M), (n,), (n,), (n,)) or learned != ((n_outputs,), (n, n_outputs)):
         raise ValueError(f"arrays of shapes {(*found, *learned)} do not belong together")
-    if any((part.positions >= n).any() for part in explainer.parts_):
+    of_features = (explainer.constants_.shape, explainer.unread_.shape, explainer.example_rows_.shape[1:])
+    if of_features != ((M,), (M,), (M,)) or explainer.asked_samples_.shape != (n,):
+        raise ValueError(f"arrays of shapes {(*of_features, explainer.asked_samples_.shape)} do not belong together")
+    if any(((part.positions >= n) | (part.positions < 0)).any() for part in explainer.parts_):
         raise ValueError(f"positions beyond the {n} coalitions")
 
 

@@ -123,10 +123,22 @@ class FeatureSchema:
         return written.set_index(X.index) if isinstance(X, pd.DataFrame) else written
 
 
+def listed_columns(columns: Any) -> list[Any]:
+    """Columns as a list, of which a single name or position is one."""
+    if isinstance(columns, (str, int)):
+        return [columns]
+    try:
+        return list(columns)
+    except TypeError:
+        raise SchemaError(
+            f"categorical must be a list of columns, by name or position, got {columns!r}. Write e.g. ['colour']."
+        ) from None
+
+
 def _resolve_columns(columns: Iterable[str | int], labels: Sequence[Any]) -> set[int]:
     """Positions of columns given by name or, where no column has that name, by position."""
     names = [str(label) for label in labels]
-    chosen = [columns] if isinstance(columns, (str, int)) else list(columns)
+    chosen = listed_columns(columns)
     found, unknown = set(), []
     for column in chosen:
         if str(column) in names and (isinstance(column, str) or column in labels):

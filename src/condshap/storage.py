@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condshap.exceptions import StorageError
+from condshap.options import as_path
 from condshap.sealing import is_sealed, new_seal, sealed
 from condshap.stored_tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.types import Floats, Masks
@@ -77,7 +78,7 @@ def parquet_bytes(arrow: pa.Table) -> bytes:
 
 def load_explanation(path: str | Path) -> Explanation:
     """Read an explanation that `Explanation.save` wrote."""
-    arrow, about = _read(Path(path))
+    arrow, about = _read(as_path(path))
     try:
         return _rebuild(arrow, about)
     except MemoryError:

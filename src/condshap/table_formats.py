@@ -283,7 +283,8 @@ def _write_polars(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:
         dtype = pl.Enum(list(wanted)) if column.declared and wanted != column.declared else column.dtype
         return pl.Series(column.name, list(column.levels), dtype=dtype).gather(index)
 
-    return pl.DataFrame([one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns)])
+    written = (one(np.ascontiguousarray(rows[:, j]), column) for j, column in enumerate(columns))
+    return pl.DataFrame({series.name: series for series in written})  # a list would give a column named "" another name
 
 
 def _write_pyarrow(rows: Rows, columns: tuple[ColumnFormat, ...]) -> Any:

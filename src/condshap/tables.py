@@ -142,6 +142,7 @@ def _array_to_pandas(X: np.ndarray[Any, Any]) -> pd.DataFrame:
         )
     if X.ndim != 2:
         raise SchemaError(f"a NumPy table must have 2 dimensions (rows, features), got shape {X.shape}. Reshape it.")
+    check_unicode(X.ravel() if X.dtype.kind in "OU" else (), "levels of an array")  # which pandas would fail at
     frame = pd.DataFrame(X, columns=generated_names(X.shape[1]))
     return frame.infer_objects() if X.dtype == object else frame
 

@@ -10,6 +10,9 @@ import numpy.typing as npt
 LARGEST = 1e70
 """Size of the largest numbers that are taken: errors of MSEv need their fourth powers, and sums of these."""
 
+SMALLEST = 1e-70
+"""Size that the largest prediction and the range of a column must have: squares of smaller ones vanish."""
+
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Any float64 array."""
 

@@ -103,3 +103,9 @@ def test_explained_prediction_is_the_models_own(tmp_path):
         json.loads(done.stdout)
     for name in ("a.parquet", "b.parquet"):
         np.testing.assert_allclose(cs.load_explanation(tmp_path / name).predictions, model.predict(rows), rtol=1e-12)
+
+
+def test_integers_beyond_64_bits_are_refused_in_our_words(tmp_path):
+    table = read_table(written(tmp_path, f"x,s\n{10**29},u\n2,v\n"))
+    with pytest.raises(SchemaError, match=r"column 'x' must hold integers below 2\*\*53"):
+        cs.FeatureSchema.learn(table)

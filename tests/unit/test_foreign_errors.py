@@ -138,6 +138,21 @@ def test_lone_surrogates_are_refused():
         explain(pd.DataFrame({"a": NUMBER, "b": NUMBER}), groups={"\ud800": ["a"], "g": ["b"]})
 
 
+@pytest.mark.parametrize("dtype", [object, "U3"])
+def test_lone_surrogates_in_arrays_are_refused(dtype):
+    table = np.array([["u", "\ud800"], ["v", "u"]] * 30, dtype=dtype)
+    with pytest.raises(SchemaError, match="levels of an array must be Unicode"):
+        explain(table, lambda x: np.ones(len(x)))
+
+
+@pytest.mark.parametrize("name", ["", " ", "0"])
+def test_models_get_the_names_of_columns_as_they_are(name):
+    table = pl.DataFrame({name: NUMBER, "s": WORDS})
+    schema = cs.FeatureSchema.learn(table)
+    assert schema.decode(schema.encode(table)).columns == [name, "s"]
+    np.testing.assert_array_equal(explain(table, lambda rows: rows[name].to_numpy()).predictions, NUMBER[:3])
+
+
 # --- numbers whose squares overflow -----------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
 from condshap.numerics.affine import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
-from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
+from condshap.types import LARGEST, SMALLEST, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -269,6 +269,20 @@ def check_sizes(X: Rows, schema: FeatureSchema) -> None:
             f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because errors need their fourth powers, "
             f"got larger ones in rows {listing(where)}. Divide the column, or replace them by NaN."
         )
+
+
+def check_training_rows(X: Rows, schema: FeatureSchema) -> None:
+    """Refuse a single row, and numbers in rows (N, M) so large, or so near each other, that powers overflow or vanish."""
+    check_sizes(X, schema)
+    if len(X) < 2:
+        raise SchemaError(f"training rows must be at least 2, got {len(X)}. A distribution needs more than a point.")
+    for column, feature in zip(X.T, schema.features, strict=True):
+        spread = float(np.nanmax(column) - np.nanmin(column))
+        if feature.levels is None and 0 < spread < SMALLEST:
+            raise SchemaError(
+                f"column '{feature.name}' must be constant or have numbers at least {SMALLEST:g} apart, because distances "
+                f"need the squares of their differences, got a range of {spread:.3g}. Multiply the column by a large number."
+            )
 
 
 def _alternatives(schema: FeatureSchema, *, missing: bool = False) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from numbers import Real
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError, SchemaError, listing
+from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
 from condshap.tables import to_pandas
@@ -65,6 +65,7 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse an `epsilon` that is no count, and a `joint_table` that does not fit rows (N, M)."""
         _check_epsilon(self.epsilon)
+        check_choice("share_unseen", self.share_unseen, (True, False))
         if self.joint_table is not None:
             _read_joint_table(self.joint_table, X, schema)
 
@@ -96,13 +97,13 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         unseen = np.flatnonzero(self.table_.sums(rows, everything)[0, :, 0] == 0)
         if self.share_unseen and len(unseen):
             cells = np.unique(rows[unseen], axis=0)
-            sums = self.table_.extended(cells, self.epsilon, _predict(self.predict_, cells)).sums(rows, masks)
+            sums = self.table_.extended(cells, float(self.epsilon), _predict(self.predict_, cells)).sums(rows, masks)
         else:
             sums = self.table_.sums(rows, masks)
             if len(unseen):
                 cells, cell = np.unique(rows[unseen], axis=0, return_inverse=True)  # equal rows are predicted once
-                sums[:, unseen, 0] += self.epsilon
-                sums[:, unseen, 1:] += self.epsilon * _predict(self.predict_, cells)[cell.reshape(-1)]
+                sums[:, unseen, 0] += float(self.epsilon)
+                sums[:, unseen, 1:] += float(self.epsilon) * _predict(self.predict_, cells)[cell.reshape(-1)]
         return np.asarray(sums[..., 1:] / sums[..., :1])
 
     def to_state(self) -> State:
@@ -203,8 +204,7 @@ def _predict(predict: Predict, cells: Codes) -> Outputs:
 
 
 def _check_epsilon(epsilon: object) -> None:
-    is_number = isinstance(epsilon, Real) and not isinstance(epsilon, bool)
-    if not is_number or not 0 < float(epsilon) < np.inf:  # type: ignore[arg-type]
+    if not 0 < as_number(epsilon) < np.inf:
         raise OptionError(
             f"epsilon must be a positive number, the count of a cell that was not seen in training, got {epsilon!r}. "
             "Use a small one such as 0.001."

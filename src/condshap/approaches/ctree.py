@@ -12,10 +12,13 @@ from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.affine import AdditiveFunction, add_terms
+from condshap.options import floats_or_nan
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import stream_words
 from condshap.stored_values import restored_options, stored_options
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+
+_MOST_ROWS = 2**31 - 1
 
 
 class Ctree(BaseEstimator):  # type: ignore[misc]
@@ -150,20 +153,22 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
         if not 0 <= mincriterion < 1:
             raise OptionError(f"mincriterion must be at least 0 and below 1, got {mincriterion}.")
         for name, value in (("minsplit", minsplit), ("minbucket", minbucket)):
-            if value < 1 or value != int(value):
-                raise OptionError(f"{name} must be an integer of at least 1, got {value}.")
-        return float(mincriterion), int(minsplit), int(minbucket)
+            if not 1 <= value <= _MOST_ROWS or value != int(value):
+                raise OptionError(
+                    f"{name} must be an integer of at least 1, got {value:g}. {_MOST_ROWS} is the largest."
+                )
+        return mincriterion, int(minsplit), int(minbucket)
 
 
 def _of_size(name: str, value: Any, size: int, n_features: int) -> float:
     """Entry of a control for `size` known features; one number counts for all sizes."""
-    if np.ndim(value) == 0:
-        return float(value)
-    if len(value) != n_features - 1:
+    given = floats_or_nan(value)
+    if given.shape not in {(), (n_features - 1,)} or np.isnan(given).any():
+        got = len(given) if given.ndim else repr(value)
         raise OptionError(
-            f"{name} must be one number, or {n_features - 1} for 1 to {n_features - 1} known features, got {len(value)}."
+            f"{name} must be one number, or {n_features - 1} for 1 to {n_features - 1} known features, got {got}."
         )
-    return float(value[size - 1])
+    return float(given if given.ndim == 0 else given[size - 1])
 
 
 APPROACH = Ctree

@@ -14,11 +14,11 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.aicc import best_bandwidths
 from condshap.numerics.kernels import nearest_donors, squared_distances
-from condshap.options import check_choice
+from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
 from condshap.stored_values import restored_options, stored_options
-from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
+from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows
 
 _BANDWIDTHS = ("fixed", "aicc", "aicc_by_size")
 _NUMBERS = 2**19  # held at a time while donors are chosen: 4 MiB, which stays in the cache
@@ -71,10 +71,12 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse a bandwidth, a share or a covariance that is none of rows (N, M)."""
         check_choice("bandwidth", self.bandwidth, _BANDWIDTHS)
-        if not self.sigma > 0:
-            raise OptionError(f"sigma must be positive, got {self.sigma}.")
-        if not 0 < self.eta <= 1:
-            raise OptionError(f"eta must be above 0 and at most 1, got {self.eta}.")
+        if not 1 / LARGEST <= as_number(self.sigma) <= LARGEST:
+            raise OptionError(
+                f"sigma must be positive, got {self.sigma!r}. It goes from {1 / LARGEST:g} to {LARGEST:g}."
+            )
+        if not 0 < as_number(self.eta) <= 1:
+            raise OptionError(f"eta must be above 0 and at most 1, got {self.eta!r}.")
         if self.covariance is not None:
             given_normal(X, self.covariance)
 
@@ -131,7 +133,9 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         sigma = self._sigma(X, mask)
         at_once = max(1, _NUMBERS // (len(self.rows_) * (int(mask.sum()) + 4)))
         chunks = (slice(start, start + at_once) for start in range(0, len(X), at_once))
-        return [nearest_donors(self._distances(X[some], mask), sigma[some], self.eta, n_samples) for some in chunks]
+        return [
+            nearest_donors(self._distances(X[some], mask), sigma[some], float(self.eta), n_samples) for some in chunks
+        ]
 
     def _distances(self, X: Rows, mask: Masks) -> Floats:
         """Scaled squared distances (R, N) between rows and training rows in the known features."""

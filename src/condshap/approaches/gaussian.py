@@ -24,10 +24,10 @@ from condshap.numerics.gaussian import (
     expect_conditional,
     floor_eigenvalues,
 )
-from condshap.options import as_floats, check_choice
+from condshap.options import check_choice, floats_or_nan
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
-from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.types import LARGEST, SMALLEST, Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
@@ -149,11 +149,17 @@ def fit_normal(X: Rows, approach: str, *, covariance: str = "sample") -> NormalM
 
 def given_normal(X: Rows, covariance: Floats) -> NormalModel:
     """Normal distribution with the mean of rows (N, M) and a given covariance (M, M)."""
-    given = as_floats(covariance)
+    given = floats_or_nan(covariance)
     n_features = X.shape[1]
     if given.shape != (n_features, n_features) or not np.isfinite(given).all() or not _is_symmetric(given):
         raise OptionError(
             f"covariance must be a symmetric finite matrix of shape ({n_features}, {n_features}), got shape {given.shape}."
+        )
+    sizes = np.abs(np.diag(given)[np.diag(given) != 0])
+    if not ((sizes >= SMALLEST**2) & (sizes <= LARGEST**2)).all():
+        raise OptionError(
+            f"covariance must have variances of 0 or between {SMALLEST**2:g} and {LARGEST**2:g}, got some of "
+            f"{sizes.min():.3g} to {sizes.max():.3g}. Give features other units."
         )
     scale = np.sqrt(np.maximum(np.diag(given), 0.0))
     divisor = np.where(scale > 0, scale, 1.0)
@@ -174,7 +180,7 @@ def _is_symmetric(matrix: Floats) -> bool:
 
 
 def _given_mean(mean: Floats, n_features: int) -> Floats:
-    given = as_floats(mean)
+    given = floats_or_nan(mean)
     if given.shape != (n_features,) or not np.isfinite(given).all():
         raise OptionError(f"mean must be {n_features} finite numbers, one per feature, got {mean!r}.")
     return given

@@ -40,7 +40,7 @@ def read_csv(path: Path, is_text: Mapping[str, bool], used: Collection[str] | No
             frame = frame.assign(**{name: cells[j].astype("category")})
         elif cells[j].notna().any() and (used is None or name in used):
             raise _unclear(path, name, cells[j])
-    labels = [name for name in names if frame[name].dtype == object]  # booleans with gaps
+    labels = [name for name in names if frame[name].dtype == object and _is_boolean(frame[name])]  # with gaps
     return frame.astype(dict.fromkeys(labels, "category"))
 
 
@@ -72,6 +72,11 @@ def _holds_text(column: Any) -> bool:
     if values.dtype == object:
         return any(isinstance(value, str) for value in values)
     return str(values.dtype).startswith("str")
+
+
+def _is_boolean(column: Any) -> bool:
+    """Whether a column of objects holds booleans; the others without text hold integers beyond 64 bits."""
+    return all(isinstance(value, bool) for value in column.dropna())
 
 
 def _read_cells(path: Path, positions: list[int]) -> dict[int, pd.Series[str]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from condshap.exceptions import CoalitionError
 from condshap.numerics.shapley import can_separate
-from condshap.options import as_floats
+from condshap.options import floats_or_nan
 from condshap.types import Floats, Indices, Masks
 
 
@@ -52,7 +52,7 @@ class CoalitionPlan:
         """
         if isinstance(masks, np.ma.MaskedArray) and np.ma.getmaskarray(masks).any():
             raise CoalitionError("coalitions must say of every player whether it is in, got masked entries. Fill them.")
-        masks, weights = np.asarray(masks), as_floats(weights)
+        masks, weights = np.asarray(masks), floats_or_nan(weights)
         _check_given(masks, weights)
         unique, inverse = np.unique(masks.astype(bool), axis=0, return_inverse=True)
         summed = np.bincount(inverse.ravel(), weights=weights).astype(np.float64)

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from condshap.comparing import comparable
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.options import as_path
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
@@ -73,7 +74,7 @@ def report(
     compared = list(comparable(dict(zip(labels, given, strict=True))).values())
     outside = None if train is None else find_outside(given[0], train)
     html = _render(given, compared, labels, title or "Shapley values, row by row", model, outside)
-    target = Path(path)
+    target = as_path(path)
     write_whole(target, html, "a report")
     return target
 

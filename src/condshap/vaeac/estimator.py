@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import NotFittedError, OptionError, SchemaError, StorageError
-from condshap.options import check_choice, check_device, check_integer
+from condshap.options import as_path, check_choice, check_device, check_integer
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import hash_words, row_keys
 from condshap.stored_schema import schema_from_json, schema_to_json
@@ -204,14 +204,14 @@ class VAEAC(VAEACOptions):
         from condshap.vaeac.storage import write_network
 
         state = self._fitted().to_state(keep_optimiser=keep_optimiser)
-        write_network(Path(path), *state, schema_to_json(self.schema_), condshap.__version__)
+        write_network(as_path(path), *state, schema_to_json(self.schema_), condshap.__version__)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:
         """Read what `save` wrote; `device` is where the networks shall run now."""
         from condshap.vaeac.storage import read_network
 
-        networks, stored = read_network(Path(path), check_device(device))
+        networks, stored = read_network(as_path(path), check_device(device))
         schema = schema_from_json(stored)
         if _n_levels(schema) != networks.fitted_.columns.atoms.n_levels.tolist():
             raise StorageError(f"'{path}' must have a schema that fits its networks, but it is damaged. Save it again.")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.exceptions import CoalitionError, OptionError, SchemaError, listing
-from condshap.options import as_floats
+from condshap.options import floats_or_nan
 from condshap.types import Floats, Masks, Rows
 
 Known: TypeAlias = npt.ArrayLike | Sequence[Collection[str]]
@@ -67,10 +67,7 @@ def as_probabilities(probabilities: npt.ArrayLike, n_coalitions: int) -> Floats:
         raise CoalitionError(
             "probabilities need the coalitions that they belong to, got none. Pass coalitions as well."
         )
-    try:
-        given = as_floats(probabilities)
-    except (TypeError, ValueError):
-        given = np.full(1, np.nan)
+    given = floats_or_nan(probabilities)
     if given.shape != (n_coalitions,) or not np.isfinite(given).all() or (given < 0).any() or given.sum() == 0:
         raise CoalitionError(
             f"probabilities must be {n_coalitions} non-negative numbers with a positive sum, one for each of `coalitions`, "
