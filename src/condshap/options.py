@@ -205,11 +205,11 @@ def check_device(device: Any) -> str:
 
 def check_target(target_error: object, n_samples: int | None, n_coalitions: int | str | None) -> None:
     """Check the wanted Monte Carlo error, and that nothing else decides on the same."""
-    from condshap.types import LARGEST
+    from condshap.types import LARGEST, SMALLEST_RANGE
 
-    if not 1 / LARGEST <= check_positive("target_error", target_error) <= LARGEST:
+    if not SMALLEST_RANGE <= check_positive("target_error", target_error) <= LARGEST:
         raise OptionError(
-            f"target_error must be between {1 / LARGEST:g} and {LARGEST:g}, because its square is needed, got "
+            f"target_error must be between {SMALLEST_RANGE:g} and {LARGEST:g}, because its square is needed, got "
             f"{target_error!r}."
         )
     if n_samples is not None:

@@ -75,12 +75,12 @@ def given_base(base_value: Any, n_outputs: int) -> Floats:
 
 
 def check_scale(*outputs: Outputs) -> None:
-    """Refuse predictions (n, O) and base values (O,) so near zero that squares of all of them, and all errors, vanish."""
+    """Refuse predictions (n, O) and base values (O,) so near zero that powers of all of them, and errors, vanish."""
     largest = max(float(np.abs(some).max(initial=0.0, where=~np.isnan(some))) for some in outputs)
     if 0 < largest < SMALLEST:
         raise ModelError(
             f"the model must return numbers of at least {SMALLEST:g} in size for some rows, because errors need their "
-            f"squares, got at most {largest:.3g}. Multiply it by a large number, or explain its logarithm."
+            f"fourth powers, got at most {largest:.3g}. Multiply it by a large number, or explain its logarithm."
         )
 
 

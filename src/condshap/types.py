@@ -11,7 +11,10 @@ LARGEST = 1e70
 """Size of the largest numbers that are taken: errors of MSEv need their fourth powers, and sums of these."""
 
 SMALLEST = 1e-70
-"""Size that the largest prediction and the range of a column must have: squares of smaller ones vanish."""
+"""Size that the largest prediction must have: fourth powers of smaller ones vanish, and the error of MSEv with them."""
+
+SMALLEST_RANGE = 1e-150
+"""Range that a column must have unless it is constant: squares of smaller differences vanish."""
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 """Any float64 array."""

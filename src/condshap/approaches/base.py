@@ -20,7 +20,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import SchemaError, listing
 from condshap.numerics.affine import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
-from condshap.types import LARGEST, SMALLEST, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
+from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -278,10 +278,10 @@ def check_training_rows(X: Rows, schema: FeatureSchema) -> None:
         raise SchemaError(f"training rows must be at least 2, got {len(X)}. A distribution needs more than a point.")
     for column, feature in zip(X.T, schema.features, strict=True):
         spread = float(np.nanmax(column) - np.nanmin(column))
-        if feature.levels is None and 0 < spread < SMALLEST:
+        if feature.levels is None and 0 < spread < SMALLEST_RANGE:
             raise SchemaError(
-                f"column '{feature.name}' must be constant or have numbers at least {SMALLEST:g} apart, because distances "
-                f"need the squares of their differences, got a range of {spread:.3g}. Multiply the column by a large number."
+                f"column '{feature.name}' must be constant or have numbers at least {SMALLEST_RANGE:g} apart, because "
+                f"squares of differences are needed, got a range of {spread:.3g}. Multiply the column by a large number."
             )
 
 

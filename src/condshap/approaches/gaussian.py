@@ -27,7 +27,7 @@ from condshap.numerics.gaussian import (
 from condshap.options import check_choice, floats_or_nan
 from condshap.schema import FeatureSchema, Kind
 from condshap.stored_values import restored_options, stored_options
-from condshap.types import LARGEST, SMALLEST, Floats, Masks, RowKeys, Rows
+from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
@@ -156,9 +156,9 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
             f"covariance must be a symmetric finite matrix of shape ({n_features}, {n_features}), got shape {given.shape}."
         )
     sizes = np.abs(np.diag(given)[np.diag(given) != 0])
-    if not ((sizes >= SMALLEST**2) & (sizes <= LARGEST**2)).all():
+    if not ((sizes >= SMALLEST_RANGE**2) & (sizes <= LARGEST**2)).all():
         raise OptionError(
-            f"covariance must have variances of 0 or between {SMALLEST**2:g} and {LARGEST**2:g}, got some of "
+            f"covariance must have variances of 0 or between {SMALLEST_RANGE**2:g} and {LARGEST**2:g}, got some of "
             f"{sizes.min():.3g} to {sizes.max():.3g}. Give features other units."
         )
     scale = np.sqrt(np.maximum(np.diag(given), 0.0))
