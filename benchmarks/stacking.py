@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.league_cells import Cell, make_explainer, make_model, suits
 from benchmarks.league_tables import load
 from benchmarks.model_errors import pose_design
-from benchmarks.report import PAGE, machine, write_section
+from benchmarks.report import PAGE, write_section
 from condshap import Explainer
 from condshap.solvers import solve_shapley
 from condshap.types import Floats, Masks
@@ -166,10 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file.write(json.dumps(line) + "\n")
             file.flush()
     lines = [json.loads(text) for text in given.store.read_text().splitlines()]
-    text = "\n".join([page([x for x in lines if "table" in x]), design_page([x for x in lines if "design" in x])])
+    tables, designs = ([line for line in lines if kind in line] for kind in ("table", "design"))
+    text = "\n".join(build(own) for build, own in ((page, tables), (design_page, designs)) if own)
     print(text)
     if given.write:
-        write_section(PAGE, "stacking", f"{machine()}\n\n{text}")
+        write_section(PAGE, "stacking", text)
     return 0
 
 
