@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -153,7 +154,10 @@ def _versions(explainer: Explainer) -> dict[str, str]:
     own = {"python": platform.python_version(), "condshap": __version__}
     # asked of the module itself: a distribution may have another name, such as xgboost-cpu
     used = {name: str(import_module(name).__version__) for name in sorted(_packages_used(explainer))}
-    return {**own, **{name: version(name) for name in packages}, **used}
+    return {**own, **{name: _version(name) for name in packages}, **used}
+
+
+_version = lru_cache(version)  # reading it takes milliseconds, as long as explaining a row does
 
 
 def _packages_used(explainer: Explainer) -> set[str]:

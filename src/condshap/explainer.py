@@ -303,7 +303,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 settings=self._settings(),
             )
             factors = error_factors(self, rows)
-        self.made_by_ = digest_of_fit(self, rows)
+        known = self._outputs if self.base_value is None else self._outputs[:0]  # else only the given base value
+        self.made_by_ = digest_of_fit(self, rows, known)
         self.error_factors_ = factors
 
     def explain(self, X: Table) -> Explanation:

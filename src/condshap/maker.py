@@ -32,12 +32,17 @@ _APART = {
 _OF_APPROACHES_APART = {"device", "progress", "n_jobs"}
 _ZIP = b"PK\x03\x04"  # packed estimators hold times and addresses; rows, seed and options tell what they are
 _DIGITS = 9
+_EXAMPLES = 8  # more would sooner have one whose rounding hangs on its last bit
 _CLEARLY = 1e-5
 """Of the largest prediction: what is further apart is no rounding of a model."""
 
 
-def digest_of_fit(explainer: Explainer, rows: Rows) -> str:
-    """Digest of what an explainer has learned from training rows (N, M)."""
+def digest_of_fit(explainer: Explainer, rows: Rows, outputs: Outputs) -> str:
+    """Digest of what an explainer has learned from training rows (N, M).
+
+    `outputs` (n, O) are what the model predicts for them, NaN where that is not known, for a few of which it is asked if
+    none is.
+    """
     plan = explainer.plan_
     options = {name: value for name, value in explainer.get_params(deep=False).items() if name not in _APART}
     facts = {
@@ -50,9 +55,11 @@ def digest_of_fit(explainer: Explainer, rows: Rows) -> str:
         "is_additive": explainer.function_ is not None,
         "approaches": [_facts_of(part) for part in explainer.parts_],
     }
-    outputs = explainer.predictor_(explainer.example_rows_.copy())
+    known = outputs[~np.isnan(outputs).any(axis=1)][:_EXAMPLES]
+    if not len(known):
+        known = explainer.predictor_(explainer.example_rows_.copy())
     found = hashlib.sha256(json.dumps(facts, sort_keys=True, default=repr).encode())
-    _add(found, explainer.players_.membership, rows, _rounded(outputs), _rounded(explainer.base_value_))
+    _add(found, explainer.players_.membership, rows, _rounded(known), _rounded(explainer.base_value_))
     for part in explainer.parts_:
         _add(found, *_arrays_of(part))
     return found.hexdigest()

@@ -81,7 +81,7 @@ def test_conditional_normal_is_the_textbook_formula():
     covariance = root @ root.T
     scale = np.sqrt(np.diag(covariance))
     mask = np.array([True, False, True, False, False])
-    given = condition(covariance / np.outer(scale, scale), mask)
+    (given,) = condition(covariance / np.outer(scale, scale), mask[None])
     precision = np.linalg.inv(covariance)
     wanted = np.linalg.inv(precision[np.ix_(~mask, ~mask)])
     outer = np.outer(scale[~mask], scale[~mask])
@@ -97,7 +97,7 @@ def test_conditional_draws_have_the_conditional_moments():
     X = np.array([[2.0, 0.0, 3.5, 1.0]])
     masks = np.array([[True, True, False, False]])
     draws = draw_conditional(model, X, masks, 4096, keys=row_keys(X), seed=0, stage="test")[0, 0]
-    given = condition(correlation, masks[0])
+    (given,) = condition(correlation, masks)
     z = (X[0] - model.mean) / model.scale
     mean = model.mean[2:] + model.scale[2:] * (given.coefficients @ z[:2])
     np.testing.assert_array_equal(draws[:, :2], np.broadcast_to(X[0, :2], (4096, 2)))

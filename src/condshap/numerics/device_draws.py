@@ -59,8 +59,7 @@ def _conditionals(model: NormalModel, X: Rows, masks: Masks) -> tuple[Floats, Fl
     C, M = len(masks), X.shape[1]
     centres, transforms = np.tile(X, (C, 1, 1)), np.zeros((C, M, M))
     Z = (X - model.mean) / np.where(model.scale > 0, model.scale, 1.0)
-    for c, mask in enumerate(masks):
-        given = condition(model.correlation, mask)
+    for c, given in enumerate(condition(model.correlation, masks)):
         scale = model.scale[given.unknown]
         transforms[c, : len(given.unknown), given.unknown] = given.factor * scale[:, None]
         centres[c][:, given.unknown] = model.mean[given.unknown] + scale * given.predict(Z)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,15 +38,38 @@ class Conditional:
         return np.asarray(np.matmul(np.ascontiguousarray(Z[:, None, self.known]), self.coefficients.T)[:, 0])
 
 
-def condition(correlation: Floats, mask: Masks) -> Conditional:
-    """Condition a standardised normal distribution on the features in `mask` (M,)."""
-    known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
-    across = correlation[np.ix_(unknown, known)]
-    coefficients = np.linalg.solve(correlation[np.ix_(known, known)], across.T).T if len(known) else across
-    covariance = correlation[np.ix_(unknown, unknown)] - coefficients @ across.T
-    return Conditional(
-        known, unknown, np.asarray(coefficients, dtype=np.float64), lower_factor((covariance + covariance.T) / 2)
-    )
+def condition(correlation: Floats, masks: Masks) -> list[Conditional]:
+    """Condition a standardised normal distribution on the features of every coalition (C, M).
+
+    Coalitions of one size are solved together: one by one, calling NumPy takes several times as long as its work.
+    """
+    sizes = masks.sum(axis=1)
+    found: list[Conditional] = [None] * len(masks)  # type: ignore[list-item]
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        for c, given in zip(alike, _condition_alike(correlation, masks[alike], int(size)), strict=True):
+            found[c] = given
+    return found
+
+
+def _condition_alike(correlation: Floats, masks: Masks, size: int) -> Iterator[Conditional]:
+    """Condition on each of the coalitions (C, M) of one size."""
+    known = np.nonzero(masks)[1].reshape(len(masks), size)
+    unknown = np.nonzero(~masks)[1].reshape(len(masks), -1)
+    across = correlation[known[:, :, None], unknown[:, None, :]]  # (C, k, u)
+    solved = np.linalg.solve(correlation[known[:, :, None], known[:, None, :]], across) if size else across
+    coefficients = np.ascontiguousarray(np.swapaxes(solved, 1, 2))
+    covariance = correlation[unknown[:, :, None], unknown[:, None, :]] - coefficients @ across
+    factors = _lower_factors((covariance + np.swapaxes(covariance, 1, 2)) / 2)
+    return map(Conditional, known, unknown, coefficients, factors)
+
+
+def _lower_factors(covariances: Floats) -> Iterable[Floats]:
+    """Factors of covariances (C, u, u)."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariances), dtype=np.float64)
+    except np.linalg.LinAlgError:  # of one of them at least
+        return [lower_factor(covariance) for covariance in covariances]
 
 
 def lower_factor(covariance: Floats) -> Floats:
@@ -90,8 +114,7 @@ def draw_conditional(
     out = np.empty((len(masks), n_rows, n_samples, n_features))
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     Z = (X - model.mean) / divisor
-    for c, mask in enumerate(masks):
-        given = condition(model.correlation, mask)
+    for c, given in enumerate(condition(model.correlation, masks)):
         n_unknown = len(given.unknown)
         transform = np.zeros((n_unknown, n_features))
         factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
@@ -108,7 +131,7 @@ def draw_conditional(
 
 def conditional_margins(model: NormalModel, X: Rows, mask: Masks) -> tuple[Indices, Floats, Floats]:
     """Unknown features (u,) of a coalition (M,), their means (u, R) given x_known for rows (R, M), and deviations (u,)."""
-    given = condition(model.correlation, mask)
+    (given,) = condition(model.correlation, mask[None])
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     means = np.zeros((len(given.unknown), len(X)))
     for i, j in enumerate(given.known):  # one by one: a product of matrices has other bits for other rows beside

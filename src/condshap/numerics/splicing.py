@@ -10,6 +10,7 @@ from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Rows
 
 _WORTH_IT = 0.9  # share of different rows above which all are evaluated
+_MARKS = 16  # possible codes for each that is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,42 +52,67 @@ def splice_donors(
     """
     padded = weights is not None and bool((weights == 0).any())
     parts: list[Rows] = []
-    positions: list[Indices] = []
-    offset = 0
-    shortened = False
+    positions: list[Indices | None] = []
     for c, mask in enumerate(masks):
         known = np.flatnonzero(mask)
         _, group = np.unique(row_keys(X[:, known]), return_inverse=True)
         if padded or may_repeat or group.max() + 1 < len(X):
             used = None if weights is None else weights[c] > 0
             rows, position = _distinct(indices[c], table, X, known, group, used)
-            shortened = shortened or len(rows) < position.size
         else:
-            rows, position = _everyone(indices[c], table, X, known), np.arange(indices[c].size)
+            rows, position = _everyone(indices[c], table, X, known), None
         parts.append(rows)
-        positions.append(position + offset)
-        offset += len(rows)
+        positions.append(position)
     joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return Spliced(joined, np.concatenate(positions) if shortened else None, indices.shape)
+    return Spliced(joined, _join_positions(positions, parts), indices.shape)
+
+
+def _join_positions(positions: list[Indices | None], parts: list[Rows]) -> Indices | None:
+    """Positions of all samples among the joined rows of all parts, None if they are in order."""
+    if all(position is None for position in positions):
+        return None
+    starts = np.cumsum([0, *(len(rows) for rows in parts)])
+    return np.concatenate(
+        [
+            np.arange(start, end) if position is None else position + start
+            for position, start, end in zip(positions, starts, starts[1:], strict=False)
+        ]
+    )
 
 
 def _everyone(indices: Indices, table: Rows, X: Rows, known: Indices) -> Rows:
-    rows = table[indices]
+    rows = np.take(table, indices, axis=0)
     rows[:, :, known] = X[:, None, known]
     return rows.reshape(-1, X.shape[1])
 
 
 def _distinct(
     indices: Indices, table: Rows, X: Rows, known: Indices, group: Indices, used: Masks | None
-) -> tuple[Rows, Indices]:
-    """Different rows of one coalition, and for each of the R*K samples which of them it is."""
+) -> tuple[Rows, Indices | None]:
+    """Different rows of one coalition, and for each of the R*K samples which of them it is, None if they are in order."""
     codes = (group[:, None] * len(table) + indices).ravel()
     if used is not None:
         codes = np.where(used.ravel(), codes, codes[np.argmax(used)])
-    distinct, position = np.unique(codes, return_inverse=True)
+    distinct, position = _sorted_codes(codes, (int(group.max()) + 1) * len(table))
     if len(distinct) == codes.size:
-        return _everyone(indices, table, X, known), np.arange(codes.size)
+        return _everyone(indices, table, X, known), None
     _, representative = np.unique(group, return_index=True)
     rows = table[distinct % len(table)]
     rows[:, known] = X[representative[distinct // len(table)][:, None], known]
     return rows, position
+
+
+def _sorted_codes(codes: Indices, limit: int) -> tuple[Indices, Indices]:
+    """Different codes in ascending order, and for each of the codes which of them it is; all are below `limit`.
+
+    A mark for every possible code is several times faster than sorting, as long as there are not far more possible ones.
+    """
+    if limit > _MARKS * codes.size:
+        distinct, position = np.unique(codes, return_inverse=True)
+        return distinct, position
+    is_there = np.zeros(limit, dtype=bool)
+    is_there[codes] = True
+    distinct = np.flatnonzero(is_there)
+    place = np.empty(limit, dtype=np.intp)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[codes]
