@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
+    from condshap.vaeac.repeats import Repeats
 
 _PAPER_SAMPLES = 250
 _DRAWS_EACH = 4  # of a companion, behind each of its expectations
@@ -37,6 +39,8 @@ class VAEAC(VAEACOptions):
     device : "cpu", "cuda" or "auto", which is the accelerator where there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.votes`
+    exact_repeats : learn only one of several columns that repeat each other exactly, numbers up to a line (Celsius and
+        Fahrenheit) and levels up to their names; the others follow from it. Columns named in `support` are always learned
     support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
         columns that are not named. With "support" in `scales` it also decides on logarithms and logits
     fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps
@@ -46,6 +50,7 @@ class VAEAC(VAEACOptions):
     ----------
     networks_ : the trained networks
     votes_ : (2 + L,) how much the networks, L linear members and blind draws count, see `condshap.vaeac.votes`
+    repeats_ : how columns follow from those that are learned, see `condshap.vaeac.repeats`; None where none does
     fills_missing_ : bool
         Whether known features that are missing are drawn.
 
@@ -99,6 +104,7 @@ class VAEAC(VAEACOptions):
         refit: bool = False,
         device: str = "auto",
         shrink: bool = True,
+        exact_repeats: bool = True,
         support: Mapping[str, tuple[float, float]] | None = None,
         fill_missing: bool | str = "auto",
         progress: bool | str = "auto",
@@ -116,6 +122,7 @@ class VAEAC(VAEACOptions):
             device=device,
         )  # fmt: skip
         self.shrink = shrink
+        self.exact_repeats = exact_repeats
         self.support = support
         self.fill_missing = fill_missing
         self.progress = progress
@@ -123,7 +130,7 @@ class VAEAC(VAEACOptions):
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
         """Return the paper's method: one network, plain draws, 250 samples, no shrinkage; single options may be changed."""
-        return super().paper(**{"shrink": False, **overrides})
+        return super().paper(**{"shrink": False, "exact_repeats": False, **overrides})
 
     @property
     def trust_(self) -> float:
@@ -144,6 +151,7 @@ class VAEAC(VAEACOptions):
         check_device(self.device)
         check_choice("fill_missing", self.fill_missing, ("auto", True, False))
         check_choice("progress", self.progress, ("auto", True, False))
+        check_choice("exact_repeats", self.exact_repeats, (True, False))
         is_level = np.array([feature.levels is not None for feature in schema.features])
         as_support(self.support or {}, schema.names, is_level, X)
         if config.masking == "by_size":
@@ -169,32 +177,43 @@ class VAEAC(VAEACOptions):
         networks = Networks(self.config, device=self.device)
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         support = as_support(self.support or {}, schema.names, np.array(n_levels) > 0, X)
+        coalitions, probabilities = plan.mask_distribution()
+        self.repeats_ = self._find_repeats(X, n_levels, schema.names)
+        learned = X
+        if self.repeats_ is not None:
+            kept = self.repeats_.kept
+            learned, support, n_levels = self.repeats_.reduce_rows(X), support[:, kept], [n_levels[j] for j in kept]
+            coalitions, probabilities = _hiding(self.repeats_.reduce_masks(coalitions), probabilities)
         asks_for_all = len(plan.masks) == 2 ** len(schema)
-        coalitions, probabilities = (None, None) if asks_for_all else plan.mask_distribution()
         with training_bar(check_choice("progress", self.progress, ("auto", True, False))) as report:
             self.networks_ = networks.fit(
-                X,
+                learned,
                 n_levels,
-                coalitions=coalitions,
-                probabilities=probabilities,
+                coalitions=None if asks_for_all else coalitions,
+                probabilities=None if asks_for_all else probabilities,
                 support=support,
                 seed=seed,
                 progress=report,
             )
-        self.companions_ = Companions.learn(self.networks_, X, seed=seed)
+        self.companions_ = Companions.learn(self.networks_, learned, seed=seed)
         self.votes_ = only_networks(self.companions_)
         if self.shrink:
-            self.votes_ = learn_votes(self.networks_, self.companions_, X, *plan.mask_distribution(), seed=seed)
+            self.votes_ = learn_votes(self.networks_, self.companions_, learned, coalitions, probabilities, seed=seed)
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self
+
+    def _find_repeats(self, X: Rows, n_levels: Sequence[int], names: Sequence[str]) -> Repeats | None:
+        from condshap.vaeac.repeats import Repeats
+
+        declared = {names.index(name) for name in self.support or {}}
+        return Repeats.find(X, n_levels, apart=declared) if self.exact_repeats else None
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out.
 
         The distribution is the mixture of the networks, linear members and blind draws by `votes_`.
         """
-        drawn = [self._draw(member, X, masks, n, keys, seed) for member, n in self._shares(n_samples)]
-        rows = drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+        rows = self._rows(X, masks, n_samples, keys, seed)
         weights, again = self._weights(n_samples), self._may_repeat(masks, n_samples)
         every = None if weights is None else np.broadcast_to(weights, rows.shape[:3])
         return DrawnRows(rows, every, self._error_factor, again, self._members(n_samples))
@@ -205,17 +224,45 @@ class VAEAC(VAEACOptions):
 
         from condshap.numerics.device_draws import DeviceDraws
 
-        shares = self._shares(n_samples)
-        drawn = [self._draw(member, X, masks, n, keys, seed, as_tensor=True) for member, n in shares]
-        rows = torch.cat([part.to(device) for part in drawn], dim=2)
+        rows = self._rows(X, masks, n_samples, keys, seed, device=device)
         weights = self._weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
         return DeviceDraws(rows, every, self._error_factor, self._members(n_samples))
 
+    def _rows(self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, device: str | None = None) -> Any:
+        """Draws (C, R, n, M), on a device if there is one; columns that repeat others follow from those."""
+        if self.repeats_ is None:
+            return self._learned_rows(X, masks, n, keys, seed, device)
+        rows: Any = None
+        for q in self.repeats_.questions(X, masks):
+            drawn = self._learned_rows(q.rows, q.masks, n, keys[q.at], seed, device)
+            whole = self.repeats_.expand(drawn, X[q.at], masks[q.asked], fill_missing=self.fills_missing_)
+            if rows is None:
+                shape = (len(masks), len(X), n, X.shape[1])
+                rows = np.empty(shape) if device is None else whole.new_empty(shape)
+            rows[q.asked[:, None], q.at] = whole
+        return rows
+
+    def _learned_rows(self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, device: str | None) -> Any:
+        """Draws (C, R, n, m) of the features that were learned; members share them out."""
+        shares, there = self._shares(n), device is not None
+        drawn = [self._draw(member, X, masks, k, keys, seed, as_tensor=there) for member, k in shares]
+        if device is not None:
+            import torch
+
+            return torch.cat([part.to(device) for part in drawn], dim=2)
+        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
     ) -> Outcomes:
-        """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random."""
+        """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random.
+
+        Where columns repeat others, draws themselves.
+        """
+        if self.repeats_ is not None:
+            drawn = self.sample(X, masks, n_samples, keys=keys, seed=seed)
+            return Outcomes(function(drawn.rows), drawn.weights, drawn.error_factor, drawn.members)
         expected = [self._expect(member, X, masks, n, function, keys, seed) for member, n in self._shares(n_samples)]
         values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
         weights = self._weights(n_samples)
@@ -229,7 +276,7 @@ class VAEAC(VAEACOptions):
         asked: dict[str, Any] = {
             "keys": keys,
             "seed": seed,
-            "fill_missing": self.fills_missing_,
+            "fill_missing": self.fills_missing_ or self.repeats_ is not None,  # `expand` puts gaps back
             "as_tensor": as_tensor,
         }
         if 0 < member < len(self.votes_) - 1:
@@ -252,6 +299,7 @@ class VAEAC(VAEACOptions):
     def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
         """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
         n_levels = np.array(self.networks_.fitted_.columns.layout.n_levels, dtype=np.float64)
+        masks = masks if self.repeats_ is None else self.repeats_.reduce_masks(masks)
         if (n_levels > 0).all():
             return np.ones(len(masks), dtype=bool)
         ways = np.where(masks, 1.0, np.where(n_levels > 0, n_levels, np.inf)).prod(axis=1)
@@ -288,10 +336,11 @@ class VAEAC(VAEACOptions):
         """Store the networks, and whatever else was learned."""
         arrays, about = self.networks_.to_state()
         networks = State(arrays, {"about": about}).named("networks")
-        apart = ("networks_", "companions_")
+        apart = ("networks_", "companions_", "repeats_")
         others = {name: value for name, value in vars(self).items() if name.endswith("_") and name not in apart}
         if self.companions_.neighbours is not None:
             others["lenders"] = self.companions_.neighbours.rows
+        others["repeats"] = None if self.repeats_ is None else asdict(self.repeats_)
         learned = store_values(others, f"approach '{self.name}'").named("learned")
         return stored_options(self).joined(networks).joined(learned)
 
@@ -300,14 +349,23 @@ class VAEAC(VAEACOptions):
         """Inverse of `to_state`."""
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.model import Networks
+        from condshap.vaeac.repeats import Repeats
 
         approach, stored = cls(**restored_options(state)), state.part("networks")
         approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)
         learned = restore_values(state.part("learned"))
         approach.companions_ = Companions.of(approach.networks_, learned.pop("lenders", None))
+        repeats = learned.pop("repeats")
+        approach.repeats_ = None if repeats is None else Repeats(**repeats)
         for name, value in learned.items():
             setattr(approach, name, value)
         return approach
+
+
+def _hiding(masks: Masks, probabilities: Floats) -> tuple[Masks, Floats]:
+    """Those of the coalitions (C, m) that hide something, and how often each of them is asked for, (C,)."""
+    some = ~masks.all(axis=1)
+    return masks[some], probabilities[some] / probabilities[some].sum()
 
 
 def share_out(votes: Floats, n_samples: int) -> list[int]:

@@ -75,34 +75,37 @@ class LinearModel:
         found = [coefficients(covariance, columns) for covariance in self.covariances]
         return np.stack(found, axis=1)
 
-    def shared_information(self, n_numbers: int) -> float:
-        """What hidden numbers tell about each other that known features do not, in nats a hidden number.
+    def shared_information(self) -> float:
+        """What hidden features tell about each other that known ones do not, in nats a hidden feature.
 
-        The mean of -log det(R) / 2 over sets of known features, R the correlations of the hidden ones given those; the
-        largest over scales. It is what latents have to carry. All sets count alike; from eight features on some are drawn.
+        The mean of (sum_f log det C_ff - log det C) / 2 over sets of known features, C the covariance of the hidden columns
+        given those and C_ff that of the columns of one feature; the largest over scales. It is what latents have to carry.
+        All sets count alike; from eight features on some are drawn.
         """
         M = int(self.features.max()) + 1
         known = generator(0, "shared information").random((_SETS, M)) < 0.5
         if 2**M <= _SETS:
             known = (np.arange(2**M)[:, None] >> np.arange(M)) % 2 == 1
-        factors = self.factors(known, self.tables(known), n_numbers)  # (n, S, Mc, Mc)
-        hidden = ~known[:, :n_numbers]
-        spreads = np.sqrt((factors**2).sum(axis=3))
-        own = np.diagonal(factors, axis1=2, axis2=3)
-        shared = np.log(np.where(hidden[:, None], spreads / np.where(own > 0, own, 1.0), 1.0)).sum(axis=(0, 2))
-        return float(shared.max() / max(hidden.sum(), 1))
+        left = self._left(known, self.tables(known), len(self.columns))
+        alone = np.where(self.features[:, None] == self.features, left, 0.0)
+        shared = (np.linalg.slogdet(alone)[1] - np.linalg.slogdet(left)[1]).sum(axis=0) / 2
+        return float(shared.max() / max((~known[:, np.unique(self.features)]).sum(), 1))
 
     def factors(self, known: Masks, tables: Floats, n_numbers: int) -> Floats:
         """Lower factors (n, S, Mc, Mc) of the hidden numbers' covariance given what is known; zero for known ones."""
         hidden = ~known[:, self.features][:, :n_numbers]
         both = (hidden[:, :, None] & hidden[:, None, :])[:, None]
-        left = (
-            self.covariances[:, :n_numbers, :n_numbers] - tables[:, :, :n_numbers] @ self.covariances[:, :, :n_numbers]
-        )
+        return np.asarray(np.linalg.cholesky(self._left(known, tables, n_numbers)) * both)
+
+    def _left(self, known: Masks, tables: Floats, n: int) -> Floats:
+        """Covariances (k, S, n, n) of the first n columns given sets of known features (k, M); 1 and 0 for known ones."""
+        hidden = ~known[:, self.features][:, :n]
+        both = (hidden[:, :, None] & hidden[:, None, :])[:, None]
+        left = self.covariances[:, :n, :n] - tables[:, :, :n] @ self.covariances[:, :, :n]
         left = np.where(both, (left + left.swapaxes(2, 3)) / 2, 0.0)
-        floor = _RIDGE * np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2)[:, :n_numbers], 1e-12)
-        left[..., range(n_numbers), range(n_numbers)] += np.where(hidden[:, None], floor * 1e-3, 1.0)
-        return np.asarray(np.linalg.cholesky(left) * both)
+        floor = _RIDGE * np.maximum(np.diagonal(self.covariances, axis1=1, axis2=2)[:, :n], 1e-12)
+        left[..., range(n), range(n)] += np.where(hidden[:, None], floor * 1e-3, 1.0)
+        return np.asarray(left)
 
 
 def few_columns(features: Indices) -> Indices:

@@ -82,11 +82,8 @@ class Columns:
         return len(self.linear.columns) if self.linear is not None and config.advice else 0
 
     def shared_information(self) -> float:
-        """What hidden numbers tell about each other, see `LinearModel.shared_information`; 0 without a linear model."""
-        Mc = self.layout.n_continuous
-        if self.linear is None or Mc < 2 or self.linear.columns[:Mc].tolist() != list(range(Mc)):
-            return 0.0
-        return self.linear.shared_information(Mc)
+        """What hidden features tell about each other, see `LinearModel.shared_information`; 0 without a linear model."""
+        return 0.0 if self.linear is None else self.linear.shared_information()
 
     def relearned(self, X: Rows) -> Columns:
         """Return the same columns with the linear model of other rows (n, M), shrunk as before."""

@@ -107,7 +107,8 @@ class Networks:
     def continue_training(self, X: Rows, epochs: int, *, progress: Progress | None = None) -> Networks:
         """Train for more epochs, with the same hold-out, moments of Adam, moving average and best weights so far.
 
-        With a constant schedule and no patience, a epochs and then b more give the same weights as a + b at once on the CPU.
+        With a constant schedule, no patience and a `kl_warmup` of your own, a epochs and then b more give the same weights
+        as a + b at once on the CPU.
         A cosine schedule begins a new half wave; patience counts from here.
 
         Parameters

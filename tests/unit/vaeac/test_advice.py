@@ -81,14 +81,29 @@ def test_noise_is_shrunk_and_strong_dependence_is_not():
 @pytest.mark.parametrize(("correlation", "is_much"), [(0.998, True), (0.0, False)])
 def test_shared_information_tells_duplicates_from_independent_columns(correlation, is_much):
     covariance = np.full((4, 4), correlation) + (1 - correlation) * np.eye(4)
-    assert (learned(encoded(800, covariance)).shared_information(4) > 0.04) is is_much
+    assert (learned(encoded(800, covariance)).shared_information() > 0.04) is is_much
 
 
 def test_shared_information_of_two_normals_is_their_mutual_information():
     covariance = np.array([[1.0, 0.8], [0.8, 1.0]])
     model = LinearModel(np.zeros((1, 2)), covariance[None], np.arange(2), np.arange(2), np.zeros(1))
     # only one of the four sets hides both, and there are four hidden numbers in them
-    assert model.shared_information(2) == pytest.approx(-np.log(1 - 0.8**2) / 2 / 4)
+    assert model.shared_information() == pytest.approx(-np.log(1 - 0.8**2) / 2 / 4)
+
+
+def test_shared_information_sees_levels_that_go_with_a_number_and_not_the_columns_of_one_feature():
+    rng = np.random.default_rng(3)
+    level = rng.integers(0, 3, 900)
+    features = np.array([0, 1, 1, 1])
+
+    def inform(number):
+        columns = np.column_stack([number, np.eye(3)[level]]).astype(np.float32)
+        return LinearModel.learn(columns[None], np.zeros((900, 2), dtype=bool), features).shared_information()
+
+    assert inform(rng.normal(size=900)) < 0.005
+    number = level + 0.3 * rng.normal(size=900)
+    R2 = np.var([0, 1, 2]) / (np.var([0, 1, 2]) + 0.09)
+    assert inform(number) == pytest.approx(-np.log(1 - R2) / 2 / 4, rel=0.1)
 
 
 def test_the_weight_of_the_divergence_grows_to_one():
@@ -108,8 +123,11 @@ def test_columns_that_repeat_each_other_are_drawn_together():
 
 
 def test_columns_that_share_little_need_no_warm_up():
-    X = np.random.default_rng(3).normal(size=(200, 4))
-    assert Networks(VAEACConfig(epochs=2)).fit(X, [0] * 4).fitted_.config.kl_warmup == 0
+    X = np.random.default_rng(3).normal(size=(500, 4))
+    assert Networks(VAEACConfig(epochs=5)).fit(X, [0] * 4).fitted_.config.kl_warmup == 0
+    assert (
+        Networks(VAEACConfig(epochs=5)).fit(X[:200], [0] * 4).fitted_.config.kl_warmup == 2
+    )  # few rows get one anyway
 
 
 def test_the_papers_networks_take_no_advice():

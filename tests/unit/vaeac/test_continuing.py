@@ -11,7 +11,7 @@ from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.schedule import Schedule
 
 LEVELS = [3, 0, 0, 2, 0, 0]
-CONFIG = VAEACConfig(width=8, latent=3, patience=None, scales=("standard", "normal_scores"))
+CONFIG = VAEACConfig(width=8, latent=3, patience=None, kl_warmup=2, scales=("standard", "normal_scores"))
 
 
 def same(a, b):

@@ -219,7 +219,7 @@ def test_history_has_bounds_by_epoch_and_network(network):
 
 
 def test_training_goes_on_where_it_ended(tmp_path):
-    options = {**QUICK, "patience": None}
+    options = {**QUICK, "patience": None, "kl_warmup": 2}
     at_once = cs.VAEAC(**{**options, "epochs": 5}).fit(X)
     later = cs.VAEAC(**options).fit(X)
     later.save(tmp_path / "n.safetensors", keep_optimiser=True)

@@ -21,6 +21,7 @@ OWN = {
     cs.approaches.VAEAC: {
         "device": "auto",
         "shrink": True,
+        "exact_repeats": True,
         "support": None,
         "fill_missing": "auto",
         "progress": "auto",

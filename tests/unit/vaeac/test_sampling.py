@@ -120,9 +120,9 @@ def test_log_likelihood_of_normals_is_near_the_truth(gaussian_model):
 
 def test_log_likelihood_is_in_units_of_the_rows():
     X = np.random.default_rng(0).normal(size=(100, 2))
-    masks = np.array([[False, True]])
-    a = Networks(QUICK).fit(X, [0, 0]).log_likelihood(X, masks)
-    b = Networks(QUICK).fit(8 * X, [0, 0]).log_likelihood(8 * X, masks, keys=None)
+    asked = {"masks": np.array([[False, True]]), "keys": np.arange(100, dtype=np.uint64)}  # the same random numbers
+    a = Networks(QUICK).fit(X, [0, 0]).log_likelihood(X, **asked)
+    b = Networks(QUICK).fit(8 * X, [0, 0]).log_likelihood(8 * X, **asked)
     assert (a - b).mean() == pytest.approx(np.log(8), abs=0.02)
 
 

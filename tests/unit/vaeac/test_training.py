@@ -132,7 +132,7 @@ def test_progress_is_reported(mixed_rows):
 
 def test_rules_follow_the_data():
     small = VAEACConfig().resolve(100, 4, has_continuous=True)
-    assert (small.width, small.latent, small.batch_size, small.learning_rate, small.epochs) == (32, 8, 64, 1e-3, 200)
+    assert (small.width, small.latent, small.batch_size, small.learning_rate, small.epochs) == (32, 8, 32, 5e-4, 200)
     large = VAEACConfig().resolve(5000, 50, has_continuous=False)
     assert (large.width, large.latent, large.batch_size, large.learning_rate) == (64, 16, 128, 2e-3)
     assert large.scales == ("standard",) * 5
