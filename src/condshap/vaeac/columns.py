@@ -82,13 +82,8 @@ class Columns:
         return len(self.linear.columns) if self.linear is not None and config.advice else 0
 
     def shared_information(self) -> float:
-        """What hidden features tell about each other, see `LinearModel.shared_information`; 0 without a linear model.
-
-        It is 0 where all are levels, too: a warm-up made values worse there (categorical study, M = 3 and rho = 0.5: EC1
-        1.13 of that without), and draws of levels had passed their check.
-        """
-        has_numbers = self.layout.n_continuous > 0
-        return self.linear.shared_information() if self.linear is not None and has_numbers else 0.0
+        """What hidden features tell about each other, see `LinearModel.shared_information`; 0 without a linear model."""
+        return 0.0 if self.linear is None else self.linear.shared_information()
 
     def relearned(self, X: Rows) -> Columns:
         """Return the same columns with the linear model of other rows (n, M), shrunk as before."""
