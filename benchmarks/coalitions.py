@@ -23,7 +23,7 @@ from benchmarks.games import Boosted, ClosedForm, Game, exact_values
 from benchmarks.measure import machine
 from benchmarks.shapr_iterative import iterate, without_stopping
 from condshap.approaches.base import ALL_KINDS
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 TOLERANCE = 0.02
 BAR = 0.6

@@ -20,8 +20,8 @@ from benchmarks.measure import measure
 from benchmarks.report import parser, publish, read, table
 from condshap.approaches.base import ALL_KINDS, DrawnRows
 from condshap.approaches.vaeac import VAEAC
-from condshap.checking import check_draws
-from condshap.draw_check import DrawCheck
+from condshap.draw_check.checking import check_draws
+from condshap.draw_check.result import DrawCheck
 from condshap.schema import Kind
 from condshap.studies.designs import burr_design, categorical_design, mixed_design
 from condshap.testing.truth import GaussianTruth

@@ -20,10 +20,10 @@ from benchmarks.games import BLOCK, Boosted, Chain, ClosedForm, Unanimity, unpac
 from benchmarks.report import parser, publish, table, yes
 from condshap.coalitions import CoalitionPlan, make_plan, sample_coalitions
 from condshap.coalitions.nested import nested_plan
-from condshap.convergence import Goal, converge
 from condshap.numerics.shapley import exact_shapley, wls_operator
+from condshap.precision.convergence import Goal, converge
 from condshap.solvers import solve_shapley
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 GAMES: dict[str, Callable[..., Any]] = {
     "conditional, linear": partial(ClosedForm, interactions=False),

@@ -22,7 +22,7 @@ from benchmarks.league_store import LeagueStore
 from benchmarks.league_tables import export, names_of
 from benchmarks.measure import machine
 from benchmarks.report import FOLDER
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 DESIGN_APPROACHES = ("gaussian", "vaeac")
 Job = Callable[[], list[dict[str, Any]]]

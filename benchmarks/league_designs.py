@@ -93,7 +93,7 @@ def pose(design: Normal, repetition: int) -> Posed:
 
 def find_truth(design: Normal, forest: Any, X: pd.DataFrame, plan: CoalitionPlan, base: float) -> tuple[Floats, float]:
     """Shapley values (R, M) by exact conditional draws, and their mean absolute sampling error."""
-    from condshap.predict import Predictor
+    from condshap.models.predictor import Predictor
     from condshap.schema import FeatureSchema
 
     schema = FeatureSchema.learn(X)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.league_sources import SOURCES
 from condshap import datasets
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 SPLIT_SEED = 20_250_801
 

@@ -26,12 +26,12 @@ from benchmarks.measure import best, machine, measure
 from benchmarks.problems import correlated_normals
 from benchmarks.sections import write_section
 from condshap.coalitions import all_coalitions
-from condshap.predict import Predictor
+from condshap.models.predictor import Predictor
 from condshap.solvers import solve_shapley
+from condshap.storage.writing import write_whole
 from condshap.studies.designs.burr import burr_design
 from condshap.studies.designs.mixed import mixed_design
 from condshap.testing import GaussianTruth
-from condshap.writing import write_whole
 
 FOLDER = Path(__file__).parent
 N_FEATURES, RHO, N_TRAIN, N_ROWS = 10, 0.6, 2000, 100

@@ -136,7 +136,7 @@ class Asked:
 @contextmanager
 def asked_of_models() -> Iterator[Asked]:
     """Count what condshap asks of models, by whatever way, without changing the models: trees stay known as trees."""
-    from condshap.predict import Predictor
+    from condshap.models.predictor import Predictor
 
     asked, whole = Asked(), {name: getattr(Predictor, name) for name in ("__call__", "sampled")}
     here = threading.local()

@@ -1,7 +1,7 @@
 """All errors together: how often 90 % intervals hold the truth, and whether errors are what values move by with the seed.
 
 ``python -m benchmarks model_errors --coverage`` explains rows of designs whose truth is known, estimates errors by refits
-and counts. Repetitions 0 to 3 chose how much the bias counts (`condshap.model_errors`); later ones report.
+and counts. Repetitions 0 to 3 chose how much the bias counts (`condshap.precision.model_errors`); later ones report.
 ``python -m benchmarks model_errors --seeds`` fits every approach with several seeds to a real table.
 """
 
@@ -21,7 +21,7 @@ from benchmarks.league_designs import Normal, pose
 from benchmarks.report import PAGE, machine, write_section
 from condshap import Explainer, datasets
 from condshap.coalitions import CoalitionPlan
-from condshap.model_errors import bootstrap_errors
+from condshap.precision.model_errors import bootstrap_errors
 from condshap.studies.cells import BurrCell, MixedCell
 from condshap.studies.truths import compute_truth
 from condshap.types import Floats

@@ -29,7 +29,7 @@ from benchmarks.peers_worker import Problem as WorkerProblem
 from benchmarks.problems import compile_kernels
 from benchmarks.report import parser, publish, table, yes
 from condshap.coalitions import all_coalitions
-from condshap.precision import allocate_samples
+from condshap.precision.error_factors import allocate_samples
 from condshap.solvers import solve_shapley
 from condshap.studies.designs import LinearModel, MixedGaussian, OneFactor
 from condshap.trees import FastTrees

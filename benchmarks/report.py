@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.measure import machine
 from benchmarks.sections import write_section
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 FOLDER = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent / "README.md"

@@ -26,16 +26,16 @@ from benchmarks.sections import write_section
 from condshap.approaches import find_approach
 from condshap.approaches.base import fit_approach
 from condshap.coalitions import CoalitionPlan, make_plan
-from condshap.combination import Part
+from condshap.models.predictor import Predictor
 from condshap.numerics.nets import pool_size
-from condshap.precision import allocate_samples
-from condshap.predict import Predictor
+from condshap.precision.error_factors import allocate_samples
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
 from condshap.solvers import solve_shapley
+from condshap.storage.writing import write_whole
 from condshap.studies.designs.burr import burr_design
-from condshap.values import Settings, estimate_values
-from condshap.writing import write_whole
+from condshap.values.assignments import Part
+from condshap.values.table import Settings, estimate_values
 
 FOLDER = Path(__file__).parent
 SIZES, APPROACHES = (5, 10, 25), ("gaussian", "copula", "vaeac")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 END = "<!-- end -->"
 

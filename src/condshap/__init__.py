@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from condshap.explanation import Explanation
     from condshap.one_call import compare, explain
     from condshap.reporting import report
-    from condshap.saving import load_explainer
     from condshap.schema import FeatureSchema, Kind
-    from condshap.storage import load_explanation
+    from condshap.storage.explainers import load_explainer
+    from condshap.storage.explanations import load_explanation
     from condshap.vaeac.estimator import VAEAC
-    from condshap.values import ValueTable
+    from condshap.values.table import ValueTable
 
 __version__ = "0.1.0"
 
@@ -57,12 +57,12 @@ _HOME = {
     "Kind": "schema",
     "MSEv": "evaluation",
     "VAEAC": "vaeac.estimator",
-    "ValueTable": "values",
+    "ValueTable": "values.table",
     "available_approaches": "approaches",
     "compare": "one_call",
     "explain": "one_call",
-    "load_explainer": "saving",
-    "load_explanation": "storage",
+    "load_explainer": "storage.explainers",
+    "load_explanation": "storage.explanations",
     "report": "reporting",
 }
 

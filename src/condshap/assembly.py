@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condshap import __version__
-from condshap.accelerator.finding import find_accelerator
-from condshap.announcing import announce
 from condshap.coalitions import CoalitionPlan
-from condshap.combination import Part
 from condshap.explanation import Explanation, Provenance
-from condshap.maker import digest_of_maker
+from condshap.runtime.announcing import announce
+from condshap.runtime.devices import find_accelerator
 from condshap.solvers import ShapleyValues
-from condshap.tables import snapshot
+from condshap.storage.digests import digest_of_maker
+from condshap.tables.reading import snapshot
 from condshap.trees.pipelines import split_pipeline
 from condshap.types import Floats, Indices, Table
-from condshap.values import ValueTable
+from condshap.values.assignments import Part
+from condshap.values.table import ValueTable
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer

@@ -12,11 +12,6 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.accelerator.finding import find_accelerator
-from condshap.adaptive import choose_samples
-from condshap.additive import find_knots, kind_of_reading, read_function, without_model
-from condshap.additive_proof import TrainingProof, warn_if_missed
-from condshap.announcing import overheard
 from condshap.approaches.base import (
     Approach,
     check_approach_options,
@@ -28,17 +23,15 @@ from condshap.approaches.base import (
     is_sampler,
 )
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
-from condshap.automatic import explain_until, known_table
-from condshap.checking import announce_departures, check_draws
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
-from condshap.combination import Part, make_parts
-from condshap.draw_check import DrawCheck
+from condshap.draw_check.checking import announce_departures, check_draws
+from condshap.draw_check.result import DrawCheck
 from condshap.exceptions import CoalitionError, CondShapWarning, NotFittedError, OptionError
 from condshap.explanation import Explanation
-from condshap.maker import check_explanation, check_maker, digest_of_fit
-from condshap.members import MemberSpread
-from condshap.null_players import even_out, find_constants, find_null_players, find_unread, settle
+from condshap.models.additive_proof import TrainingProof, warn_if_missed
+from condshap.models.predictor import Predictor
+from condshap.models.read_additive import find_knots, kind_of_reading, read_function, without_model
 from condshap.options import (
     as_path,
     check_choice,
@@ -49,15 +42,22 @@ from condshap.options import (
     check_target,
     parse_memory,
 )
-from condshap.precision import share_samples
-from condshap.predict import Predictor
-from condshap.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
+from condshap.precision.automatic import explain_until, known_table
+from condshap.precision.error_factors import share_samples
+from condshap.precision.members import MemberSpread
+from condshap.precision.target_error import choose_samples
+from condshap.runtime.announcing import overheard
+from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.solvers import solve_shapley
+from condshap.storage.digests import check_explanation, check_maker, digest_of_fit
 from condshap.types import Floats, Indices, Model, Outputs, Rows, Table
-from condshap.value_tables import aim_of, error_factors, is_read, value_table
-from condshap.values import Settings
+from condshap.values.assignments import Part, make_parts
+from condshap.values.engine import aim_of, error_factors, is_read, value_table
+from condshap.values.null_players import even_out, find_constants, find_null_players, find_unread, settle
+from condshap.values.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
+from condshap.values.table import Settings
 
 _FEW_ROWS = 50
 
@@ -369,7 +369,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. What an approach cannot express,
         such as the skewness of rows for ``gaussian``, is not in them.
         """
-        from condshap.model_errors import bootstrap_errors
+        from condshap.precision.model_errors import bootstrap_errors
 
         check_integer("n_refits", n_refits, least=2)
         self._encode(X)  # refused, if at all, before anything is fitted
@@ -377,7 +377,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
-        from condshap.saving import save_explainer
+        from condshap.storage.explainers import save_explainer
 
         save_explainer(self, as_path(path))
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from condshap.draw_check import DrawCheck
+from condshap.draw_check.result import DrawCheck
 from condshap.evaluation import MSEv, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.numerics.row_means import shared_coalitions
 from condshap.options import as_path, floats_or_nan
-from condshap.tables import Column, read_columns, take_rows, to_pandas
+from condshap.tables.reading import Column, read_columns, take_rows, to_pandas
 from condshap.types import Floats, Table
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 if TYPE_CHECKING:
     import shap
@@ -130,7 +130,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first rows and a bar chart."""
-        from condshap.notebook import explanation_html
+        from condshap.reporting.notebook import explanation_html
 
         return explanation_html(self)
 
@@ -200,7 +200,7 @@ class Explanation:
 
     def save(self, path: str | Path) -> None:
         """Write to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
-        from condshap.storage import save_explanation
+        from condshap.storage.explanations import save_explanation
 
         save_explanation(self, as_path(path))
 

@@ -13,7 +13,7 @@ import pandas as pd
 from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.coalitions import CoalitionPlan
-from condshap.comparing import comparable
+from condshap.comparison import comparable
 from condshap.exceptions import ApproachError, CondShapError, CondShapWarning
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import CondShapWarning, SchemaError, listing
-from condshap.table_formats import TableFormat
-from condshap.tables import EXACT_INTEGERS, Column, Levels, read_columns, to_pandas
+from condshap.tables.formats import TableFormat
+from condshap.tables.reading import EXACT_INTEGERS, Column, Levels, read_columns, to_pandas
 from condshap.types import Floats, Indices, Rows, Table
 
 

@@ -38,7 +38,7 @@ Values: TypeAlias = npt.NDArray[np.float64]
 """(C, R, O) contribution function v(S) for coalitions, rows and outputs."""
 
 Model: TypeAlias = Any
-"""Whatever the user calls a model; `condshap.predict` finds out how to call it."""
+"""Whatever the user calls a model; `condshap.models.predictor` finds out how to call it."""
 
 Table: TypeAlias = Any
 """A pandas, Polars or PyArrow table, or a NumPy array; read at the gate, `condshap.schema`."""

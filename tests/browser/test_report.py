@@ -17,7 +17,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import condshap as cs
 from condshap.explanation import Explanation, Provenance
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 EVIL_NAME = "<img src=x onerror=alert(1)>"
 EVIL_LEVEL = "</script><script>alert(1)</script>"

@@ -18,8 +18,8 @@ import safetensors.numpy
 from hypothesis import strategies as st
 
 import condshap as cs
-from condshap.sealing import new_seal, sealed
-from condshap.storage import parquet_bytes
+from condshap.storage.explanations import parquet_bytes
+from condshap.storage.sealing import new_seal, sealed
 from condshap.studies.cells import BurrCell
 from condshap.studies.store import Key, Result, Store
 from condshap.studies.truths import find_truth

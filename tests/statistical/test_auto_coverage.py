@@ -11,9 +11,9 @@ import pytest
 
 from condshap.coalitions import all_coalitions
 from condshap.coalitions.nested import nested_plan
-from condshap.convergence import Goal, converge
+from condshap.precision.convergence import Goal, converge
 from condshap.solvers import solve_shapley
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 pytestmark = pytest.mark.slow
 

@@ -11,13 +11,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import condshap as cs
-from condshap.accelerator import engine
-from condshap.accelerator.finding import find_accelerator
-from condshap.accelerator.models import HostModel, ModuleThere, TreesThere, on_device
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import ModelError
+from condshap.models.on_device import HostModel, ModuleThere, TreesThere, on_device
 from condshap.numerics.device_draws import from_scores
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
+from condshap.runtime.devices import find_accelerator
+from condshap.values import device as engine
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) @ np.array([[1, 0.6, 0, 0.3], [0, 1, 0.5, 0], [0, 0, 1, 0.4], [0, 0, 0, 1]])

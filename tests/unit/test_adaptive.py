@@ -3,11 +3,11 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import condshap as cs
-from condshap import adaptive
 from condshap.coalitions import all_coalitions, make_plan, sample_coalitions
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.shapley import wls_operator
-from condshap.precision import squared_influences
+from condshap.precision import target_error as adaptive
+from condshap.precision.error_factors import squared_influences
 from condshap.solvers import solve_pairs
 
 

@@ -4,8 +4,8 @@ import pytest
 import condshap as cs
 from condshap.approaches import Gaussian
 from condshap.coalitions import all_coalitions
-from condshap.combination import make_parts
 from condshap.exceptions import ApproachError
+from condshap.values.assignments import make_parts
 
 X = np.random.default_rng(0).multivariate_normal(np.zeros(4), np.full((4, 4), 0.5) + 0.5 * np.eye(4), size=300)
 

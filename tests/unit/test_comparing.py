@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap.comparing import comparable
+from condshap.comparison import comparable
 from condshap.evaluation import mean_squared_error
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.one_call import compare_explanations

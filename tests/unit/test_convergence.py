@@ -13,14 +13,14 @@ from condshap.approaches.empirical import Empirical
 from condshap.approaches.regression_surrogate import RegressionSurrogate
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.coalitions.nested import beginning, nested_plan, pair_sequence
-from condshap.convergence import Goal, converge, least_spread
 from condshap.exceptions import CondShapWarning, NotFittedError, OptionError
 from condshap.numerics.kriging import PairKriging
 from condshap.numerics.odd_games import COVARIANCES, Covariance, odd_prior
 from condshap.numerics.shapley import exact_shapley, wls_operator
+from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.solvers import noise_with_all, solve_pairs, solve_shapley
 from condshap.testing import example_table
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 M = 12
 RNG = np.random.default_rng(0)

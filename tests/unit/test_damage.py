@@ -8,7 +8,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
-from condshap.sealing import is_sealed, new_seal, sealed
+from condshap.storage.sealing import is_sealed, new_seal, sealed
 from condshap.studies.cells import BurrCell
 from condshap.studies.store import Key, Result, Store
 from condshap.studies.truths import find_truth

@@ -10,7 +10,7 @@ import pytest
 
 import condshap as cs
 from condshap.approaches.base import DrawnRows
-from condshap.draw_check import DrawCheck
+from condshap.draw_check.result import DrawCheck
 from condshap.exceptions import OptionError
 from condshap.numerics.score_columns import learn_scores, score_rows
 from condshap.studies.designs import burr_design, categorical_design, mixed_design

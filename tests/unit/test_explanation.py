@@ -12,7 +12,7 @@ import pytest
 
 import condshap as cs
 from condshap.explanation import Explanation, Provenance
-from condshap.values import ValueTable
+from condshap.values.table import ValueTable
 
 mpl.use("Agg")
 

@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import condshap as cs
 from condshap.exceptions import ModelError
-from condshap.predict import Predictor
+from condshap.models.predictor import Predictor
 from condshap.schema import FeatureSchema
 from condshap.trees.threads import count_threads
 

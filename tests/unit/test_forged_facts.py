@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap import saving, state_file, storage
 from condshap.approaches.base import State
 from condshap.exceptions import CondShapError
+from condshap.storage import explainers as saving
+from condshap.storage import explanations as storage
+from condshap.storage import state_file
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"a": RNG.normal(size=60), "c": RNG.choice(["u", "v"], 60)})

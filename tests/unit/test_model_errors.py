@@ -9,8 +9,8 @@ import pytest
 import condshap as cs
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.exceptions import OptionError
-from condshap.members import MemberSpread, influences, member_deviations
-from condshap.model_errors import combine_refits, draw_table
+from condshap.precision.members import MemberSpread, influences, member_deviations
+from condshap.precision.model_errors import combine_refits, draw_table
 
 QUICK = {"epochs": 8, "width": 8, "depth": 1, "latent": 2, "patience": None, "companions": False, "shrink": False}
 

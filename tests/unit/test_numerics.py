@@ -151,7 +151,7 @@ def test_kernel_margin_of_a_constant_is_that_constant():
 
 
 def test_a_shared_limit_is_set_by_all_and_lifted_by_the_last():
-    from condshap.numerics.threads import SharedLimit
+    from condshap.runtime.threads import SharedLimit
 
     threads = [8]
 

@@ -8,7 +8,7 @@ import condshap as cs
 from condshap.approaches.base import ALL_KINDS, DrawnRows
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import OptionError
-from condshap.storage import load_explanation
+from condshap.storage.explanations import load_explanation
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4))

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 import condshap as cs
-from condshap import precision
 from condshap.approaches.base import ALL_KINDS, DrawnRows
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.numerics.blocks import block_starts, block_variances
 from condshap.numerics.nets import normal_nets
 from condshap.numerics.shapley import wls_operator
-from condshap.precision import allocate_samples, sensitivities
+from condshap.precision import error_factors as precision
+from condshap.precision.error_factors import allocate_samples, sensitivities
 from condshap.seeding import stream_words
 
 

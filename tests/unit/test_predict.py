@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC
 
 from condshap.exceptions import ModelError, OptionError
-from condshap.predict import Predictor
+from condshap.models.predictor import Predictor
 from condshap.schema import FeatureSchema
 
 

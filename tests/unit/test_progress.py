@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import condshap
-from condshap.progress import is_watched, make_bar
+from condshap.runtime.progress import is_watched, make_bar
 
 
 class Terminal(io.StringIO):
@@ -79,7 +79,7 @@ from types import SimpleNamespace
 shell = SimpleNamespace(kernel=1, config={"IPKernelApp": {}})
 sys.modules["IPython"] = SimpleNamespace(get_ipython=lambda: shell)
 sys.modules["ipywidgets"] = None
-from condshap.progress import make_bar
+from condshap.runtime.progress import make_bar
 print(list(make_bar(range(2), show=True)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

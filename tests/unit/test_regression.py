@@ -19,9 +19,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 import condshap as cs
 from condshap.approaches import RegressionSeparate, RegressionSurrogate, regression_surrogate
+from condshap.approaches._regression import code_limit, design_width, encode, masked_levels
 from condshap.coalitions import all_coalitions
 from condshap.exceptions import OptionError, SchemaError
-from condshap.regression import code_limit, design_width, encode, masked_levels
 from condshap.schema import FeatureSchema
 from condshap.testing import GaussianTruth, example_table
 

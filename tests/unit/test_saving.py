@@ -25,9 +25,9 @@ from sklearn.tree import DecisionTreeRegressor
 import condshap as cs
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
 from condshap.exceptions import ModelError, NotFittedError, StorageError
-from condshap.state_file import read_state, write_state
-from condshap.stored_values import restore_values, store_values
-from condshap.tensor_file import write_tensors
+from condshap.storage.plain_values import restore_values, store_values
+from condshap.storage.state_file import read_state, write_state
+from condshap.storage.tensor_file import write_tensors
 from condshap.testing import example_table
 
 TABLE = example_table(60)

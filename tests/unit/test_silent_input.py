@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import condshap as cs
 from condshap.exceptions import CoalitionError, CondShapError, ModelError, OptionError, SchemaError
-from condshap.tables import plain_array
+from condshap.tables.reading import plain_array
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(60, 3))
@@ -104,7 +104,7 @@ def test_model_with_another_number_of_outputs_later_is_refused(approach, before,
 
 
 def test_module_with_another_number_of_outputs_on_a_device_is_refused():
-    from condshap.predict import Predictor
+    from condshap.models.predictor import Predictor
 
     schema = cs.FeatureSchema.learn(X)
     predictor = Predictor.of(torch.nn.Linear(3, 2), schema, X)

@@ -14,8 +14,8 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
-from condshap.storage import parquet_bytes
-from condshap.stored_tables import restore_table, store_table
+from condshap.storage.explanations import parquet_bytes
+from condshap.storage.tables import restore_table, store_table
 
 RNG = np.random.default_rng(3)
 N = 40

@@ -12,7 +12,7 @@ import pytest
 
 from condshap.exceptions import StorageError
 from condshap.schema import FeatureSchema
-from condshap.stored_schema import schema_from_json, schema_to_json
+from condshap.storage.schemas import schema_from_json, schema_to_json
 
 N = 6
 PANDAS = pd.DataFrame(

@@ -13,7 +13,7 @@ import pytest
 
 from condshap.exceptions import SchemaError
 from condshap.schema import FeatureSchema
-from condshap.tables import generated_names, read_columns, take_rows, to_pandas
+from condshap.tables.reading import generated_names, read_columns, take_rows, to_pandas
 
 NUMBERS = [3, 1, 2, 2]
 TEXT = ["b", "a", "b", "c"]

@@ -10,7 +10,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import SchemaError
-from condshap.stored_schema import schema_from_json, schema_to_json
+from condshap.storage.schemas import schema_from_json, schema_to_json
 
 LEVELS = ["C", "A", "B"]
 RNG = np.random.default_rng(4)

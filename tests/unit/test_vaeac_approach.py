@@ -14,7 +14,7 @@ import condshap as cs
 from condshap.approaches.base import fit_approach
 from condshap.coalitions import make_plan
 from condshap.exceptions import OptionError
-from condshap.predict import Predictor
+from condshap.models.predictor import Predictor
 from condshap.schema import FeatureSchema
 from condshap.seeding import row_keys
 

@@ -6,11 +6,11 @@ import pytest
 
 import condshap as cs
 from condshap.approaches.base import Donors, DrawnRows
-from condshap.combination import Part
+from condshap.models.predictor import Predictor
 from condshap.numerics.splicing import splice_donors, splice_drawn
-from condshap.predict import Predictor
 from condshap.schema import FeatureSchema
-from condshap.values import Settings, _limit, _plan_blocks, estimate_values, evaluate
+from condshap.values.assignments import Part
+from condshap.values.table import Settings, _limit, _plan_blocks, estimate_values, evaluate
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(30, 3))
@@ -161,7 +161,7 @@ def test_levels_that_were_drawn_are_predicted_once_with_the_same_answer(monkeypa
         ).fit(table[columns])
         short = explainer.explain(table[columns][:30])
         with monkeypatch.context() as patch:
-            patch.setattr("condshap.values.splice_drawn", lambda rows, may_repeat: splice_drawn(rows, None))
+            patch.setattr("condshap.values.table.splice_drawn", lambda rows, may_repeat: splice_drawn(rows, None))
             full = explainer.explain(table[columns][:30])
         assert np.array_equal(short.value_table.values, full.value_table.values)
         assert np.array_equal(short.std_errors, full.std_errors)

@@ -13,7 +13,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
-from condshap.writing import write_figure, write_whole
+from condshap.storage.writing import write_figure, write_whole
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["a", "b", "c"])
@@ -32,7 +32,7 @@ explainer = cs.Explainer(model, approach="gaussian").fit(X)
 found = explainer.explain(X)
 import matplotlib
 matplotlib.use("agg")
-from condshap.writing import write_figure
+from condshap.storage.writing import write_figure
 axes = cs.plots.bar(found)
 writers = {
     "explainer": explainer.save,
@@ -99,7 +99,7 @@ def test_a_full_disk_leaves_the_files_that_were_there(tmp_path):
 
 WRITER = """
 import sys
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 for i in range(200):
     write_whole(sys.argv[1], sys.argv[2].encode() * 400_000, "a file")
 """

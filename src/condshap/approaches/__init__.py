@@ -18,7 +18,7 @@ def available_approaches() -> tuple[str, ...]:
     >>> "gaussian" in available_approaches()
     True
     """
-    return tuple(sorted(m.name for m in iter_modules(__path__) if m.name not in _NOT_APPROACHES))
+    return tuple(sorted(m.name for m in iter_modules(__path__) if m.name not in _NOT_APPROACHES and m.name[0] != "_"))
 
 
 def find_approach(name: str) -> Any:

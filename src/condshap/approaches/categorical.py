@@ -16,8 +16,8 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
-from condshap.stored_values import restored_options, stored_options
-from condshap.tables import to_pandas
+from condshap.storage.plain_values import restored_options, stored_options
+from condshap.tables.reading import to_pandas
 from condshap.types import Floats, Indices, Masks, Outputs, Rows, Table, Values
 
 Codes: TypeAlias = npt.NDArray[np.int32]

@@ -17,7 +17,7 @@ from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from condshap.numerics.affine import AdditiveFunction, add_terms
 from condshap.options import floats_or_nan
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import stream_words
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
 _MOST_ROWS = 2**31 - 1

@@ -17,7 +17,7 @@ from condshap.numerics.kernels import nearest_donors, squared_distances
 from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows
 
 _BANDWIDTHS = ("fixed", "aicc", "aicc_by_size")

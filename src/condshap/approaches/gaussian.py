@@ -26,7 +26,7 @@ from condshap.numerics.gaussian import (
 )
 from condshap.options import check_choice, floats_or_nan
 from condshap.schema import FeatureSchema, Kind
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Masks, RowKeys, Rows
 
 if TYPE_CHECKING:

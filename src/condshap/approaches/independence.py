@@ -13,7 +13,7 @@ from condshap.numerics.affine import AdditiveFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, stream_words
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Masks, RowKeys, Rows
 
 

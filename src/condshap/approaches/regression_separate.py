@@ -9,10 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from condshap.approaches.base import ALL_KINDS, State
-from condshap.coalitions import CoalitionPlan
-from condshap.numerics.threads import single_threaded_blas
-from condshap.regression import (
+from condshap.approaches._regression import (
     Design,
     FittedRegressor,
     LeastSquares,
@@ -21,8 +18,11 @@ from condshap.regression import (
     fit_best,
     level_counts,
 )
+from condshap.approaches.base import ALL_KINDS, State
+from condshap.coalitions import CoalitionPlan
+from condshap.runtime.threads import single_threaded_blas
 from condshap.schema import FeatureSchema, Kind
-from condshap.stored_values import restored_options, stored_options
+from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Indices, Masks, Outputs, Rows, Values
 
 

@@ -9,12 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from condshap.approaches.base import ALL_KINDS, State
-from condshap.coalitions import CoalitionPlan
-from condshap.exceptions import OptionError
-from condshap.numerics.subsets import random_subsets
-from condshap.options import check_integer
-from condshap.regression import (
+from condshap.approaches._regression import (
     Design,
     FittedRegressor,
     check_regressors,
@@ -26,9 +21,14 @@ from condshap.regression import (
     level_counts,
     masked_levels,
 )
+from condshap.approaches.base import ALL_KINDS, State
+from condshap.coalitions import CoalitionPlan
+from condshap.exceptions import OptionError
+from condshap.numerics.subsets import random_subsets
+from condshap.options import check_integer
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, hash_words
-from condshap.stored_values import pack_estimator, restored_options, stored_options, unpack_estimator
+from condshap.storage.plain_values import pack_estimator, restored_options, stored_options, unpack_estimator
 from condshap.types import Indices, Masks, Outputs, Rows, Values
 
 _MAX_ROWS = 2**21

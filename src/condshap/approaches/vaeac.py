@@ -14,7 +14,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
 from condshap.options import check_choice, check_device
 from condshap.schema import FeatureSchema, Kind
-from condshap.stored_values import restore_values, restored_options, store_values, stored_options
+from condshap.storage.plain_values import restore_values, restored_options, store_values, stored_options
 from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
 

@@ -34,7 +34,7 @@ from condshap.cli.screen import (
 )
 from condshap.exceptions import listing
 from condshap.options import check_folder
-from condshap.writing import write_whole
+from condshap.storage.writing import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from training rows once, and save the explainer."""
-    from condshap.stored_schema import schema_to_json
+    from condshap.storage.schemas import schema_to_json
 
     with clear_messages():
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
@@ -90,7 +90,7 @@ def explain(
     """Explain rows of a table with a saved model, and training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
     from condshap.one_call import finish, get_ready
-    from condshap.stored_tables import store_table
+    from condshap.storage.tables import store_table
 
     with clear_messages():
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
@@ -132,7 +132,7 @@ def compare(
     """Explain the same rows with several approaches, and compare them by MSEv: how well v(S) predicts the model."""
     settings.check()
     from condshap.one_call import get_all_ready
-    from condshap.stored_tables import store_table
+    from condshap.storage.tables import store_table
 
     with clear_messages():
         names = tuple(dict.fromkeys(approach or PAPER_APPROACHES))

@@ -80,7 +80,7 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     """Load a skops file; it holds no code, but names types, and skops knows which of them are harmless."""
     import skops.io
 
-    from condshap.stored_values import HARMLESS_TYPES
+    from condshap.storage.plain_values import HARMLESS_TYPES
     from condshap.trees.validating import check_trees
 
     untrusted = skops.io.get_untrusted_types(file=path)
@@ -107,7 +107,7 @@ def select_features(frame: pd.DataFrame, model: Model, path: Path) -> pd.DataFra
 
 def load_explanations(paths: Sequence[Path]) -> dict[str, Explanation]:
     """Explanations of the same rows by the names of their approaches, or of their files where approaches repeat."""
-    from condshap.storage import load_explanation
+    from condshap.storage.explanations import load_explanation
 
     found = [load_explanation(path) for path in paths]
     for path, explanation in zip(paths[1:], found[1:], strict=True):
@@ -120,7 +120,7 @@ def load_explanations(paths: Sequence[Path]) -> dict[str, Explanation]:
 
 
 def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, path: Path) -> None:
-    from condshap.tables import to_pandas
+    from condshap.tables.reading import to_pandas
 
     for what in ("player_names", "output_names"):
         wanted, got = getattr(first, what), getattr(other, what)

@@ -144,7 +144,7 @@ class Settings:
 
     def load_explainer(self, path: Path, model: Model) -> Explainer:
         """Load a saved explainer; how it works, unlike what it learned, may be changed."""
-        from condshap.saving import load_explainer
+        from condshap.storage.explainers import load_explainer
 
         explainer = load_explainer(path, model)
         if explainer.n_coalitions != "auto":

@@ -19,7 +19,7 @@ from condshap.cli.files import load_explanations, make_room, read_table, suffix_
 from condshap.cli.options import AsJson, is_given, read_output
 from condshap.cli.screen import clear_messages, print_json, print_written
 from condshap.exceptions import OptionError, listing
-from condshap.writing import write_figure
+from condshap.storage.writing import write_figure
 
 if TYPE_CHECKING:
     from condshap.explanation import Explanation
@@ -105,7 +105,7 @@ def report(
     if name and len(name) != len(files):
         raise typer.BadParameter(f"must be given once per file, got {len(name)} for {len(files)}.", param_hint="--name")
     from condshap.reporting import report as write_report
-    from condshap.tables import to_pandas
+    from condshap.tables.reading import to_pandas
 
     with clear_messages():
         make_room(out)

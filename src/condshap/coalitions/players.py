@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.exceptions import CoalitionError, listing
-from condshap.tables import check_unicode
+from condshap.tables.reading import check_unicode
 from condshap.types import Masks
 
 

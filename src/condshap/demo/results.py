@@ -19,8 +19,8 @@ from condshap.datasets import Dataset
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.one_call import compare_explanations
+from condshap.storage.writing import write_whole
 from condshap.types import Indices
-from condshap.writing import write_whole
 
 LETTERS = ("A", "B", "C")
 

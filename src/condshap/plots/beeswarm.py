@@ -25,7 +25,7 @@ from condshap.plots.style import (
 )
 from condshap.plots.swarm import swarm
 from condshap.plots.value_axis import is_missing
-from condshap.tables import Column
+from condshap.tables.reading import Column
 from condshap.types import Floats
 
 PLAIN = "#8C8C8C"

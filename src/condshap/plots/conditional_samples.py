@@ -12,7 +12,7 @@ from condshap.exceptions import OptionError, listing
 from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, legend_name, new_axes, open_frame
 from condshap.plots.swarm import spread
 from condshap.plots.value_axis import ValueAxis
-from condshap.tables import Column, read_columns, to_pandas
+from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Table
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from condshap.comparing import comparable
+from condshap.comparison import comparable
 from condshap.evaluation import Criterion, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation

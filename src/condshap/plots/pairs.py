@@ -14,7 +14,7 @@ from condshap.options import check_integer
 from condshap.plots.conditional_samples import places_of
 from condshap.plots.style import DARK, GREY, RAISES, VALUE_SIZE, shorten
 from condshap.plots.value_axis import ValueAxis
-from condshap.tables import Column, read_columns, to_pandas
+from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Table
 
 REAL, GENERATED = "#7A7A7A", RAISES

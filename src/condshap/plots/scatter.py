@@ -29,7 +29,7 @@ from condshap.plots.style import (
 )
 from condshap.plots.swarm import swarm
 from condshap.plots.value_axis import ValueAxis, is_missing
-from condshap.tables import Column
+from condshap.tables.reading import Column
 from condshap.types import Floats, Masks
 
 _BAND = 0.2  # share of the height that the histogram takes

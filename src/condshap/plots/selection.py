@@ -11,7 +11,7 @@ import numpy as np
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.options import check_integer, find_named
-from condshap.tables import Column, read_columns
+from condshap.tables.reading import Column, read_columns
 from condshap.types import Floats, Indices
 
 Explanations: TypeAlias = Mapping[str, Explanation] | Sequence[Explanation]

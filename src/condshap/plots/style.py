@@ -13,7 +13,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from condshap.tables import Column
+from condshap.tables.reading import Column
 from condshap.types import Floats
 
 RAISES, LOWERS, NEUTRAL, GREY, DARK = "#D55E00", "#0072B2", "#5A6B7B", "#BBBBBB", "#333333"

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError
 from condshap.plots.style import GREY, LABEL_SIZE, VALUE_SIZE, round_ticks, shorten
-from condshap.tables import Column
+from condshap.tables.reading import Column
 from condshap.types import Floats, Masks
 
 MOST_LEVELS = 12

@@ -9,8 +9,8 @@ import numpy as np
 
 from condshap.exceptions import SchemaError
 from condshap.explanation import Explanation
-from condshap.feature_columns import feature_columns
-from condshap.tables import Column, to_pandas
+from condshap.tables.feature_columns import feature_columns
+from condshap.tables.reading import Column, to_pandas
 from condshap.types import Masks, Table
 
 

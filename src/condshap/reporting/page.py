@@ -18,15 +18,15 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from condshap.comparing import comparable
+from condshap.comparison import comparable
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.options import as_path
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
+from condshap.storage.writing import write_whole
 from condshap.types import Table
-from condshap.writing import write_whole
 
 _SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "app.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}

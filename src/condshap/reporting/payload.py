@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.explanation import Explanation
-from condshap.feature_columns import feature_columns
 from condshap.reporting.outside import Outside
 from condshap.reporting.quality import Judged
-from condshap.tables import Column
+from condshap.tables.feature_columns import feature_columns
+from condshap.tables.reading import Column
 from condshap.types import Floats, Table
 
 

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from condshap.assembly import BLUR, blurred
-from condshap.convergence import MISSED
 from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
 from condshap.numerics.row_means import half_width, not_below_zero
+from condshap.precision.convergence import MISSED
 from condshap.reporting.outside import Outside
 from condshap.types import Floats
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import CondShapError, OptionError
+from condshap.storage.writing import write_whole
 from condshap.studies.abalone import AbaloneCell
 from condshap.studies.catalogue import STUDIES, Choice, Entry, choose, find_study
 from condshap.studies.methods import available_methods
 from condshap.studies.runner import Study
-from condshap.writing import write_whole
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -> int:

@@ -14,8 +14,8 @@ import condshap
 from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
-from condshap.numerics.threads import single_threaded_blas
-from condshap.progress import make_bar
+from condshap.runtime.progress import make_bar
+from condshap.runtime.threads import single_threaded_blas
 from condshap.seeding import derive_seed
 from condshap.studies.cells import Cell, Problem, speed_up
 from condshap.studies.machines import machine, today

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from condshap.exceptions import StorageError
-from condshap.sealing import checksum
+from condshap.storage.sealing import checksum
 
 FORMAT = 2
 _UNSEALED = 1  # lines from before there were checksums

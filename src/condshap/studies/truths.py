@@ -13,15 +13,15 @@ import numpy as np
 
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import StorageError
-from condshap.precision import allocate_samples
-from condshap.predict import Predictor
-from condshap.sealing import is_sealed, new_seal, sealed
+from condshap.models.predictor import Predictor
+from condshap.precision.error_factors import allocate_samples
 from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
+from condshap.storage.sealing import is_sealed, new_seal, sealed
+from condshap.storage.writing import write_whole
 from condshap.studies.cells import Cell, Problem
 from condshap.studies.designs import Burr
 from condshap.types import Floats, Indices
-from condshap.writing import write_whole
 
 _MORE = 2
 _REPLICATES = 2

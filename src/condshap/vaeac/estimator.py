@@ -13,7 +13,7 @@ from condshap.exceptions import NotFittedError, OptionError, SchemaError, Storag
 from condshap.options import as_path, check_choice, check_device, check_integer
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import hash_words, row_keys
-from condshap.stored_schema import schema_from_json, schema_to_json
+from condshap.storage.schemas import schema_from_json, schema_to_json
 from condshap.types import Floats, Masks, RowKeys, Rows, Table
 from condshap.vaeac.options import VAEACOptions, options_of
 from condshap.vaeac.questions import Known, as_masks, as_membership, as_probabilities, as_support

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import isnan
 
-from condshap.progress import make_bar
+from condshap.runtime.progress import make_bar
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from condshap.exceptions import StorageError
-from condshap.tensor_file import read_tensors, write_tensors
+from condshap.storage.tensor_file import read_tensors, write_tensors
 from condshap.vaeac.model import Networks
 
 FORMAT_VERSION = 2

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from condshap.numerics.threads import SharedLimit
+from condshap.runtime.threads import SharedLimit
 
 
 def _one_thread() -> int:

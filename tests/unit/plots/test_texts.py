@@ -5,7 +5,7 @@ import pytest
 
 from condshap.plots.style import COLOURS, CYCLE, amounts, colours_of, number, shorten, value_text, with_value
 from condshap.plots.swarm import spread, swarm
-from condshap.tables import Column
+from condshap.tables.reading import Column
 
 
 def test_names_up_to_40_characters_stay_and_longer_ones_lose_their_middle():

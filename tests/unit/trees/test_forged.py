@@ -25,7 +25,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from condshap.cli.files import load_model
 from condshap.exceptions import ModelError, StorageError
-from condshap.stored_values import pack_estimator, unpack_estimator
+from condshap.storage.plain_values import pack_estimator, unpack_estimator
 from condshap.trees.validating import check_trees
 
 FUZZ = Path(__file__).parents[2] / "fuzz"

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import condshap as cs
 from condshap.exceptions import CondShapError, CondShapWarning, OptionError, SchemaError, StorageError
-from condshap.tensor_file import write_tensors
+from condshap.storage.tensor_file import write_tensors
 
 QUICK = {"epochs": 2, "width": 8, "latent": 2, "scales": ("standard", "normal_scores"), "device": "cpu"}
 RNG = np.random.default_rng(4)

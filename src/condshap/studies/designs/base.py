@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import ModelError, OptionError
-from condshap.predict import Predictor
+from condshap.models.predictor import Predictor
 from condshap.schema import Feature, FeatureSchema, Kind
 from condshap.seeding import Words, derive_seed, row_keys
 from condshap.studies.designs.linear import LinearModel, read_linear
-from condshap.table_formats import TableFormat
+from condshap.tables.formats import TableFormat
 from condshap.types import Floats, Indices, Masks, Model, RowKeys, Rows, Table
 
 Method = Literal["auto", "exact", "sampling"]

@@ -17,7 +17,7 @@ from condshap.exceptions import OptionError
 from condshap.types import Floats, Rows, Table
 
 if TYPE_CHECKING:
-    from condshap.predict import Predictor
+    from condshap.models.predictor import Predictor
 
 _AGREEMENT = 1e-9
 

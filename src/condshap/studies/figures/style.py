@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from condshap.plots.style import COLOURS, GREY
-from condshap.writing import write_figure
+from condshap.storage.writing import write_figure
 
 __all__ = ["COLOURS", "GREY", "new_figure", "save"]
 

@@ -1,1 +1,0 @@
-"""Value engine on an accelerator: draws, model and moments stay there; only v(S) comes back."""

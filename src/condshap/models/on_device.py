@@ -1,0 +1,128 @@
+"""Predictor -> a model for rows on a device: trees and torch modules there, all others by overlapped copies to the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from condshap.models.predictor import Predictor
+from condshap.trees.cuda import DeviceTrees, predict_device
+from condshap.types import LARGEST
+
+
+class DeviceModel(Protocol):
+    """A model in two halves, so that the next rows can be drawn between them.
+
+    `is_there` says whether rows stay on the device.
+    """
+
+    is_there: ClassVar[bool]
+
+    def begin(self, rows: Tensor) -> Any:
+        """Start on rows (n, M), without waiting for the device."""
+        ...
+
+    def finish(self, begun: Any) -> Tensor:
+        """Finite outputs (n, O) on the device."""
+        ...
+
+
+def on_device(predictor: Predictor) -> DeviceModel:
+    """Find the way of a model that keeps the most on the device."""
+    if predictor.device_trees is not None and predictor.takes_plain_rows:
+        return TreesThere(predictor, predictor.device_trees)
+    if isinstance(predictor.model, torch.nn.Module) and predictor.takes_plain_rows:
+        return ModuleThere(predictor)
+    return HostModel(predictor)
+
+
+@dataclass(frozen=True, slots=True)
+class TreesThere:
+    """Trees that are evaluated where the rows are."""
+
+    is_there: ClassVar[bool] = True
+    predictor: Predictor
+    trees: DeviceTrees
+
+    def begin(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Predict, and find out whether rows and outputs are fit."""
+        order = self.predictor.order
+        ordered = rows if order is None else rows[:, list(order)]
+        outputs = predict_device(self.trees, ordered)
+        if self.predictor.picked is not None:
+            outputs = outputs[:, self.predictor.picked : self.predictor.picked + 1]
+        return rows, outputs, _are_fit(ordered, self.trees) & (outputs.abs() <= LARGEST).all()
+
+    def finish(self, begun: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Outputs; rows that the model refuses go to the model itself, which says so in its own words."""
+        rows, outputs, fit = begun
+        if bool(fit):
+            return outputs
+        return torch.as_tensor(self.predictor(rows.cpu().numpy()), device=rows.device)
+
+
+def _are_fit(rows: Tensor, trees: DeviceTrees) -> Tensor:
+    """Whether rows (n, M) hold only numbers that the model takes, as a tensor, so that nothing waits."""
+    accepts, is_narrow = trees.trees.accepts, trees.trees.threshold.dtype == np.float32
+    if accepts == "anything":
+        return torch.ones((), dtype=torch.bool, device=rows.device)
+    narrow = rows.to(torch.float32) if is_narrow else rows
+    return narrow.isfinite().all() if accepts == "finite" else ~narrow.isinf().any()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleThere:
+    """A torch module, which gets tensors; it is asked on its own device."""
+
+    is_there: ClassVar[bool] = True
+    predictor: Predictor
+
+    def begin(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Call the module."""
+        return rows, self.predictor.call_module(rows)
+
+    def finish(self, begun: tuple[Tensor, Tensor]) -> Tensor:
+        """Outputs, if they are finite; otherwise the predictor says what is wrong."""
+        rows, outputs = begun
+        if outputs.ndim == 2 and len(outputs) == len(rows) and bool((outputs.abs() <= LARGEST).all()):
+            return outputs.to(rows.device, torch.float64)
+        return torch.as_tensor(self.predictor(rows.cpu().numpy()), device=rows.device)
+
+
+class HostModel:
+    """Any other model: rows are copied to page-locked memory while the device draws the next ones."""
+
+    is_there: ClassVar[bool] = False
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.predictor = predictor
+        self.buffers = [torch.empty(0, dtype=torch.float64) for _ in range(2)]
+
+    def begin(self, rows: Tensor) -> tuple[torch.device, Tensor, Any]:
+        """Start the copy."""
+        there = self._buffer(rows)
+        there.copy_(rows, non_blocking=True)
+        if not rows.is_cuda:
+            return rows.device, there, None
+        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        copied.record()
+        return rows.device, there, copied
+
+    def finish(self, begun: tuple[torch.device, Tensor, Any]) -> Tensor:
+        """Wait for the copy and call the model."""
+        device, there, copied = begun
+        if copied is not None:
+            copied.synchronize()
+        return torch.as_tensor(self.predictor.sampled(there.numpy()), device=device)
+
+    def _buffer(self, rows: Tensor) -> Tensor:
+        """Take turns with two buffers (n, M): one is being read by the model while the other is being filled."""
+        buffer = self.buffers.pop(0)
+        if buffer.numel() < rows.numel():
+            buffer = torch.empty(rows.numel(), dtype=rows.dtype, pin_memory=rows.is_cuda)
+        self.buffers.append(buffer)
+        return buffer[: rows.numel()].view(rows.shape)

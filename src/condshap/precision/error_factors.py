@@ -1,0 +1,230 @@
+"""Plan, pilot -> samples per coalition, and how much better than independent draws they are.
+
+Shapley values are phi = A v, so v(S) enters their variance with sum_j A_jS^2. Samples go where that is large: to the few
+smallest coalitions, mostly. The spread of blocks of a net (`condshap.numerics.blocks`) tells the error of each row and
+coalition up to a factor; a pilot run at fit measures it, on training rows, so that errors do not depend on which rows are
+explained together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
+from condshap.coalitions import CoalitionPlan
+from condshap.models.predictor import Predictor
+from condshap.numerics.kriging import kriging_influences
+from condshap.numerics.nets import nearest_power_of_two
+from condshap.numerics.shapley import shapley_coefficients, wls_operator
+from condshap.seeding import generator, hash_words, row_keys, stage_word
+from condshap.types import Floats, Indices, Masks, Rows
+from condshap.values.assignments import Part
+from condshap.values.table import Batch, Moments, draw, evaluate
+
+Sampled = TypeVar("Sampled", bound=Any)
+
+_MOST, _LEAST = 256, 16
+_MEAN_CAP, _FEW = 64, 64
+_PILOT_PAIRS = 48
+_PILOT_COALITIONS = 16
+_PRIOR_PAIRS = 4
+_CELLS = 8
+_PILOT_NUMBERS = 2**22  # drawn at once
+
+
+def sensitivities(plan: CoalitionPlan) -> Floats:
+    """Squared influence sum_j A_jS^2 of every v(S) on the Shapley values, shape (C,)."""
+    if plan.is_exact:
+        inside, outside = shapley_coefficients(plan.n_players)
+        sizes = np.arange(plan.n_players + 1)
+        by_size = sizes * inside**2 + (plan.n_players - sizes) * outside**2
+        return np.asarray(by_size[plan.sizes])
+    return np.asarray(squared_influences(plan).sum(axis=0))
+
+
+def squared_influences(plan: CoalitionPlan) -> Floats:
+    """A_jS^2 of every v(S) on every Shapley value, (P, C); the largest of several where kriging chooses by the game."""
+    if plan.is_exact:
+        inside, outside = shapley_coefficients(plan.n_players)
+        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]) ** 2)
+    if not plan.is_kriged:
+        return np.asarray(wls_operator(plan.masks, plan.weights)[0] ** 2)
+    first, last = np.array(plan.pairs()).T
+    found = np.zeros((plan.n_players, len(plan.masks)))  # v of the empty and of the grand coalition is known
+    found[:, first] = found[:, last] = kriging_influences(plan.masks[first]) / 4  # o is half a difference
+    return found
+
+
+def allocate_samples(plan: CoalitionPlan) -> Indices:
+    """Samples per coalition when the user gives no number, shape (C,): powers of two, the same for all of one size.
+
+    K is proportional to the influence of a coalition of that size times sqrt(share of unknown players), a guess at the
+    standard deviation of f given x_S (Neyman allocation), at most 256 and at least 16. Among many coalitions, those with
+    one unknown player get half of it: even draws of one player leave so little error that it hardly shows in phi.
+    """
+    sizes = plan.sizes
+    influence = np.sqrt(sensitivities(plan))
+    is_small = len(sizes) <= _FEW
+    wanted = np.zeros(plan.n_players + 1)
+    for size in np.unique(sizes[plan.interior]):
+        wanted[size] = influence[sizes == size].mean() * np.sqrt(1 - size / plan.n_players)
+    if not is_small:
+        wanted[-2] /= 2
+    top = wanted.max() or 1.0
+    most = _MOST
+    while True:
+        K = nearest_power_of_two(np.maximum(wanted / top * most, 1.0)).astype(np.intp)
+        samples = np.clip(K, _LEAST, most)[sizes]
+        if is_small or samples[plan.interior].mean() <= _MEAN_CAP or most <= _LEAST:
+            return np.asarray(samples, dtype=np.intp)
+        most //= 2
+
+
+def share_samples(
+    parts: Sequence[Part], plan: CoalitionPlan, usual: CoalitionPlan, n_samples: int | None, n_train: int
+) -> Indices:
+    """Samples per coalition of a plan, (C,): as given, else as the approach wants it, else by coalition size.
+
+    Parameters
+    ----------
+    parts : approaches and their coalitions; those that do not sample have 0
+    usual : coalitions that are certainly asked for, by which sizes get their number
+    n_samples : as given by the user
+    n_train : training rows, of which there are no more to sample from
+    """
+    samples = np.zeros(len(plan.masks), dtype=np.intp)
+    for part in parts:
+        if not is_sampler(part.approach):
+            continue
+        default = getattr(part.approach, "default_samples", None)
+        if n_samples is not None:
+            samples[part.positions] = n_samples
+        elif default is None:
+            by_size = np.zeros(usual.n_players + 1, dtype=np.intp)
+            by_size[usual.sizes] = allocate_samples(usual)  # the same for all coalitions of a size
+            samples[part.positions] = by_size[plan.sizes[part.positions]]
+        else:
+            samples[part.positions] = min(n_train, int(default))
+    return samples
+
+
+def measure_error_factors(
+    part: Part,
+    predictor: Predictor,
+    X: Rows,
+    plan: CoalitionPlan,
+    masks: Masks,
+    n_samples: Indices,
+    *,
+    seed: int,
+) -> Floats:
+    """Variance of v(S) over what `Moments` say, per output, for the part's coalitions, shape (c, O).
+
+    In cells of coalitions of similar size, pairs of a coalition and a training row are estimated twice, with independent
+    randomisations. The squared differences estimate the variance without any assumption on the sampler. A single sample
+    says nothing about its own variance, so no factor can help; it is 1.
+
+    Parameters
+    ----------
+    X : (N, M) training rows
+    masks : (C, M) known features of the plan's coalitions
+    n_samples : (C,) samples per coalition
+    """
+    rng = generator(seed, "pilot")
+    influence = sensitivities(plan)
+    cells = [cell for cell in _cells(part, plan, n_samples) if n_samples[cell[0]] > 1]
+    factors = np.ones((len(plan.masks), len(predictor.output_names)))
+    if not cells:
+        return np.asarray(factors[part.positions])
+    batches: list[Batch] = []
+    for cell in cells:
+        chance = influence[cell] / influence[cell].sum()
+        chosen = rng.choice(cell, size=min(len(cell), _PILOT_COALITIONS), replace=False, p=chance)
+        n_rows = min(len(X), _PILOT_PAIRS // len(chosen))
+        rows = [X[rng.choice(len(X), size=n_rows, replace=False)] for _ in chosen]
+        batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed, predictor.units)
+    moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
+    twice = [[(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))] for cell in cells]
+    ratios, n_pairs = np.swapaxes([_variance_ratio(replicates) for replicates in twice], 0, 1)
+    for cell, factor in zip(cells, _shrink(ratios, n_pairs), strict=True):
+        factors[cell] = factor
+    return np.asarray(factors[part.positions])
+
+
+def _sample_twice(
+    sampler: ConditionalSampler,
+    rows: Sequence[Rows],
+    masks: Masks,
+    n_samples: int,
+    seed: int,
+    units: Floats | None,
+) -> list[Batch]:
+    """Two batches for each coalition (C, M) and its own rows (n, M), from different random streams.
+
+    A few coalitions at a time are sampled for each other's rows as well: that is cheaper than a call for each.
+    """
+    streams = ("pilot", "pilot again")
+    at_once = max(1, int(np.sqrt(_PILOT_NUMBERS / (rows[0].size * n_samples))))
+    batches: list[Batch] = []
+    for start in range(0, len(masks), at_once):
+        some, asked = rows[start : start + at_once], masks[start : start + at_once]
+        together = np.concatenate(some)
+        drawn = []
+        for stage in streams:
+            keys = hash_words(stage_word(stage), row_keys(together, units))
+            drawn.append(draw(sampler, together, asked, n_samples, keys, seed)[0])
+        for c, own in enumerate(some):
+            place = slice(c * len(own), (c + 1) * len(own))
+            batches += [(_cut(samples, c, place), own, asked[c : c + 1]) for samples in drawn]
+    return batches
+
+
+def _cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
+    """Copy samples of one coalition and some of the rows; views would keep all the others in memory."""
+    one = slice(coalition, coalition + 1)
+    arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
+    cut: dict[str, Any] = {name: array[one, rows].copy() for name, array in arrays.items() if array is not None}
+    if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
+        cut["may_repeat"] = samples.may_repeat[one]
+    return replace(samples, **cut)
+
+
+def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> tuple[Floats, Floats]:
+    """Measured over stated variance of a cell's pairs, and how many pairs of equal weight are as much evidence, both (O,).
+
+    A pair counts by its variance up to the cell's mean, and hardly more beyond: large variances matter most for phi, but a
+    single pair must not decide alone.
+    """
+    measured = np.concatenate([(a.means[0] - b.means[0]) ** 2 / 2 for a, b in replicates])  # (pairs, O)
+    stated = np.concatenate([(a.variances[0] + b.variances[0]) / 2 for a, b in replicates])
+    scale = stated + stated.mean(axis=0)
+    weighted = stated / np.where(scale > 0, scale, 1.0)
+    total = weighted.sum(axis=0)
+    found = (measured / np.where(scale > 0, scale, 1.0)).sum(axis=0)
+    ratio = np.where(total > 0, found / np.where(total > 0, total, 1.0), 1.0)
+    return ratio, total**2 / np.where(total > 0, (weighted**2).sum(axis=0), 1.0)
+
+
+def _shrink(ratios: Floats, n_pairs: Floats) -> Floats:
+    """Factors (cells, O) from ratios and the pairs behind them, both (cells, O), drawn to those of all cells, these to 1.
+
+    Where the model does not move around the training rows, nothing was measured: the factor of independent blocks, 1, is
+    then on the safe side, because nets do no worse.
+    """
+    common = ((n_pairs * ratios).sum(axis=0) + _PRIOR_PAIRS) / (n_pairs.sum(axis=0) + _PRIOR_PAIRS)
+    return np.asarray((n_pairs * ratios + _PRIOR_PAIRS * common) / (n_pairs + _PRIOR_PAIRS))
+
+
+def _cells(part: Part, plan: CoalitionPlan, n_samples: Indices) -> list[Indices]:
+    """Coalitions of a part by size, neighbouring sizes together where there are many, never with different K."""
+    sizes = plan.sizes[part.positions]
+    present = np.unique(sizes)
+    cells: list[Indices] = []
+    for some in np.array_split(present, min(_CELLS, max(1, len(present)))):
+        positions = part.positions[np.isin(sizes, some)]
+        cells += [positions[n_samples[positions] == k] for k in np.unique(n_samples[positions])]
+    return cells

@@ -1,0 +1,1 @@
+"""How, never what: bars, threads, devices, warnings. Nothing here has a say in the numbers."""

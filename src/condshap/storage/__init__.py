@@ -1,0 +1,1 @@
+"""Explainers, explanations and networks <-> files: sealed, written at once or not at all, without pickle."""

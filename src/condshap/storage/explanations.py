@@ -1,0 +1,223 @@
+"""Explanation <-> one Parquet file: readable by anything, no pickle.
+
+One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>``,
+``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
+``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
+`condshap.storage.tables`) are JSON in the file's metadata under the key ``condshap``; a checksum of the whole file is there
+too, see `condshap.storage.sealing`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condshap.exceptions import StorageError
+from condshap.options import as_path
+from condshap.storage.sealing import is_sealed, new_seal, sealed
+from condshap.storage.tables import StoredTable, check_same, refusing, restore_table, store_table
+from condshap.storage.writing import write_whole
+from condshap.types import Floats, Masks
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from condshap.explanation import Explanation
+
+FORMAT_VERSION = 2
+_KEY, _SEAL = b"condshap", b"condshap.seal"
+
+
+def save_explanation(explanation: Explanation, path: Path) -> None:
+    """Write an explanation."""
+    with refusing("explained rows"):
+        content = _to_bytes(explanation)
+        check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
+    write_whole(path, content, "an explanation")
+
+
+def _to_bytes(explanation: Explanation) -> bytes:
+    import pyarrow as pa
+
+    stored = store_table(explanation.data)
+    columns = {f"data/{name}": column for name, column in stored.columns.items()}
+    n_rows = len(explanation)
+    by_player = explanation.values.reshape(n_rows, len(explanation.player_names), -1)
+    errors, model_errors = (e.reshape(by_player.shape) for e in (explanation.std_errors, explanation.model_errors))
+    for i in range(by_player.shape[1]):
+        columns[f"shapley/{i}"] = _lists(by_player[:, i])
+        columns[f"std_error/{i}"] = _lists(errors[:, i])
+        columns[f"model_error/{i}"] = _lists(model_errors[:, i])
+    columns["base_value"] = _lists(explanation.base_values.reshape(n_rows, -1))
+    columns["prediction"] = _lists(explanation.predictions.reshape(n_rows, -1))
+    table = explanation.value_table
+    columns["v"] = _lists(table.values.swapaxes(0, 1).reshape(n_rows, -1))
+    columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
+    about = json.dumps(_metadata(explanation, stored.about)).encode()
+    arrow = pa.table(columns).replace_schema_metadata({_KEY: about})
+    return parquet_bytes(arrow)
+
+
+def parquet_bytes(arrow: pa.Table) -> bytes:
+    """Parquet file of a table, sealed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink, seal = pa.BufferOutputStream(), new_seal()
+    with pq.ParquetWriter(sink, arrow.schema) as writer:
+        writer.write_table(arrow)
+        writer.add_key_value_metadata({_SEAL: seal})
+    return sealed(sink.getvalue().to_pybytes(), seal)
+
+
+def load_explanation(path: str | Path) -> Explanation:
+    """Read an explanation that `Explanation.save` wrote."""
+    arrow, about = _read(as_path(path))
+    try:
+        return _rebuild(arrow, about)
+    except MemoryError:
+        raise
+    except Exception as error:  # metadata that were changed by hand can fail in any way
+        raise StorageError(
+            f"'{path}' must be an explanation saved by condshap, but part of it is missing or damaged: {error!r}. "
+            "Save it again."
+        ) from error
+
+
+def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
+    from condshap.draw_check.result import DrawCheck
+    from condshap.explanation import Explanation, Provenance
+    from condshap.values.table import ValueTable
+
+    names, n_rows = about["names"], arrow.num_rows
+    tail = (len(names["outputs"]),) if about["several_outputs"] else ()
+    players = range(len(names["players"]))
+    masks = _masks_from_text(about["coalitions"], len(players))
+
+    def stack(prefix: str) -> Floats:
+        by_player = [_numbers(arrow, f"{prefix}/{i}") for i in players]
+        return np.stack(by_player, axis=1).reshape(n_rows, len(players), *tail)
+
+    def table(column: str) -> Floats:
+        wide = _numbers(arrow, column).reshape(n_rows, len(masks), *tail)
+        return np.ascontiguousarray(wide.swapaxes(0, 1))
+
+    provenance = about["provenance"]
+    lists = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
+    check = provenance.get("draw_check")  # files from before there was one have none
+    data = {name.removeprefix("data/"): arrow.column(name) for name in arrow.column_names if name.startswith("data/")}
+    return Explanation(
+        values=stack("shapley"),
+        base_values=_numbers(arrow, "base_value").reshape(n_rows, *tail),
+        predictions=_numbers(arrow, "prediction").reshape(n_rows, *tail),
+        std_errors=stack("std_error"),
+        model_errors=stack("model_error"),
+        value_table=ValueTable(masks, table("v"), table("v_std_error"), about["n_evaluations"]),
+        data=restore_table(StoredTable(data, about["data"])),
+        feature_names=tuple(names["features"]),
+        player_names=tuple(names["players"]),
+        output_names=tuple(names["outputs"]),
+        membership=tuple(tuple(member) for member in about["membership"]),
+        provenance=Provenance(
+            **{**provenance, **lists, "draw_check": None if check is None else DrawCheck.from_json(check)}
+        ),
+    )
+
+
+def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    import pyarrow as pa
+
+    try:
+        return _parse(path.read_bytes(), path)
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        raise StorageError(f"an explanation must be an existing file, got '{path}'.") from None
+    except StorageError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
+        raise StorageError(
+            f"'{path}' must be a complete Parquet file, but cannot be read: {error}. Save it again."
+        ) from None
+
+
+def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+    about = _read_about(path, file.schema_arrow.metadata or {})
+    _check_seal(path, content)
+    return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
+
+
+def _check_seal(path: Path, content: bytes) -> None:
+    if not is_sealed(content):
+        raise StorageError(
+            f"'{path}' must be as Explanation.save wrote it, but part of it is missing or damaged: its checksum is that of "
+            "other bytes. Save it again, or take a copy that is whole."
+        )
+
+
+def _read_about(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+    if _KEY not in metadata:
+        raise StorageError(f"'{path}' must be an explanation saved by condshap, but is some other Parquet file.")
+    try:
+        about: dict[str, Any] = json.loads(metadata[_KEY])
+        version = about.get("format_version")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise StorageError(
+            f"'{path}' must have readable metadata, but they are damaged: {error}. Save it again."
+        ) from None
+    if version != FORMAT_VERSION:
+        raise StorageError(
+            f"'{path}' must have format version {FORMAT_VERSION}, got {version}, written by condshap {_writer(about)}. "
+            "Read it with that version of condshap."
+        )
+    return about
+
+
+def _writer(about: dict[str, Any]) -> str:
+    try:
+        return str(about["provenance"]["versions"]["condshap"])
+    except (KeyError, TypeError):
+        return "of unknown version"
+
+
+def _metadata(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "format_version": FORMAT_VERSION,
+        "data": data,
+        "several_outputs": explanation.values.ndim == 3,
+        "names": {
+            "features": explanation.feature_names,
+            "players": explanation.player_names,
+            "outputs": explanation.output_names,
+        },
+        "membership": explanation.membership,
+        "coalitions": base64.b64encode(np.packbits(explanation.value_table.coalitions, axis=1).tobytes()).decode(),
+        "n_evaluations": explanation.value_table.n_evaluations,
+        "provenance": asdict(explanation.provenance),
+    }
+
+
+def _masks_from_text(text: str, n_players: int) -> Masks:
+    packed = np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, -(-n_players // 8))
+    return np.unpackbits(packed, axis=1, count=n_players).astype(bool)
+
+
+def _lists(values: Floats) -> pa.Array:
+    """(n, k) -> Arrow array of n lists of k numbers."""
+    import pyarrow as pa
+
+    flat = np.ascontiguousarray(values, dtype=np.float64).ravel()
+    return pa.FixedSizeListArray.from_arrays(pa.array(flat), values.shape[1])
+
+
+def _numbers(arrow: pa.Table, column: str) -> Floats:
+    flat = arrow.column(column).combine_chunks().flatten().to_numpy()
+    return np.asarray(flat, dtype=np.float64).reshape(arrow.num_rows, -1)

@@ -1,0 +1,1 @@
+"""Tables of any library -> columns, and back."""

@@ -1,0 +1,138 @@
+"""Fitted explainer, rows, coalitions -> value table with honest errors; what a pilot must measure for that.
+
+An additive model is not asked where what was read of it holds; rows for which it does not hold are left to the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from condshap.approaches.base import is_sampler
+from condshap.models.additive_proof import is_met
+from condshap.models.read_additive import without_model
+from condshap.numerics.affine import AdditiveFunction
+from condshap.precision.error_factors import measure_error_factors, squared_influences
+from condshap.precision.members import MemberSpread
+from condshap.precision.target_error import Aim, reach_target
+from condshap.types import Floats, Indices, Masks, Outputs, Rows
+from condshap.values.assignments import Part, restrict_parts
+from condshap.values.predictions import fillers_of
+from condshap.values.table import Moments, Settings, ValueTable, estimate_values, join_rows
+
+if TYPE_CHECKING:
+    from condshap.explainer import Explainer
+
+
+def value_table(
+    explainer: Explainer,
+    rows: Rows,
+    predictions: Outputs,
+    positions: Indices,
+    settings: Settings,
+    spread: MemberSpread | None = None,
+) -> ValueTable:
+    """Value table of the plan's coalitions at `positions` (c,), ascending, for rows (R, M) and their predictions (R, O).
+
+    `spread` takes up how far members of an ensemble differ.
+    """
+    met = is_read(explainer, rows, predictions)
+    if met.all():
+        return _estimate(explainer, rows, predictions, positions, settings, explainer.function_, spread)
+    tables = []
+    for some, function in ((met, explainer.function_), (~met, None)):
+        if some.any():
+            own = None if spread is None else spread.empty(int(some.sum()))
+            found = _estimate(explainer, rows[some], predictions[some], positions, settings, function, own)
+            tables.append((some, found))
+            if spread is not None and own is not None:
+                spread.take_rows(some, own)
+    return join_rows(tables)
+
+
+def is_read(explainer: Explainer, rows: Rows, predictions: Outputs) -> Masks:
+    """Rows (R, M) whose predictions (R, O) are the sums that were read, (R,); those with gaps to draw have none."""
+    function, limit = explainer.function_, explainer.read_limit_
+    if function is None or limit is None:
+        return np.ones(len(rows), dtype=bool)
+    met = is_met(function, rows, predictions, limit, explainer.example_rows_[0])
+    return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(explainer.parts_)))
+
+
+def error_factors(explainer: Explainer, rows: Rows) -> Floats:
+    """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
+    factors = np.ones((len(explainer.plan_.masks), len(explainer.predictor_.output_names)))
+    for part in without_model(explainer.parts_, explainer.function_):
+        if is_sampler(part.approach) and _has_unknown_error(part, rows, explainer):
+            factors[part.positions] = measure_error_factors(
+                part,
+                explainer.predictor_,
+                rows,
+                explainer.plan_,
+                explainer.masks_,
+                explainer.n_samples_,
+                seed=explainer.seed,
+            )
+    return factors
+
+
+def aim_of(explainer: Explainer, factors: Floats) -> Aim:
+    """What `target_error` asks for."""
+    wanted = float(explainer.target_error or 0.0)
+    return Aim(wanted, squared_influences(explainer.plan_), explainer.n_samples_, factors)
+
+
+def _estimate(
+    explainer: Explainer,
+    rows: Rows,
+    predictions: Outputs,
+    positions: Indices,
+    settings: Settings,
+    function: AdditiveFunction | None,
+    spread: MemberSpread | None,
+) -> ValueTable:
+    """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
+    is_usual = function is explainer.function_
+    parts = without_model(restrict_parts(explainer.parts_, positions), function)
+    samples, masks = explainer.n_samples_ if is_usual else explainer.asked_samples_, explainer.masks_[positions]
+    measured = explainer.error_factors_
+    factors = measured if is_usual else np.ones_like(measured)  # of independent draws: no less
+    asked: dict[str, Any] = {"seed": explainer.seed, "settings": settings}
+    moments = estimate_values(parts, explainer.predictor_, rows, masks, samples[positions], spread=spread, **asked)
+    if spread is not None:
+        spread.count_noise(moments.variances * _honest(moments, factors[positions]))
+    if explainer.target_error is not None:  # of all coalitions
+        aim = replace(aim_of(explainer, factors), n_samples=samples)
+        moments = reach_target(parts, explainer.predictor_, rows, masks, moments, aim, **asked)
+    return _complete(explainer, moments, predictions, positions, factors)
+
+
+def _honest(moments: Moments, factors: Floats) -> Floats:
+    """What turns variances (C, R, O) into honest ones, (C, 1, O)."""
+    return np.where(moments.is_nominal[:, None], factors, 1.0)[:, None, :]
+
+
+def _complete(
+    explainer: Explainer, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats
+) -> ValueTable:
+    """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
+    values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
+    is_grand = positions == len(explainer.plan_.masks) - 1
+    values[positions == 0], values[is_grand] = explainer.base_value_, predictions
+    variances *= _honest(moments, factors[positions])
+    errors = np.sqrt(variances, out=variances)
+    n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
+    return ValueTable(explainer.plan_.masks[positions], values, errors, n_evaluations)
+
+
+def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
+    """Try one small sample to see whether the approach leaves its error to be measured."""
+    if len(part.positions) == 0:
+        return False
+    first = part.positions[:1]
+    keys = np.zeros(1, dtype=np.uint64)
+    n_samples = int(explainer.n_samples_[first[0]])
+    samples = part.approach.sample(rows[:1], explainer.masks_[first], n_samples, keys=keys, seed=0)
+    return samples.error_factor is None
