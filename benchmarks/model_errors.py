@@ -64,7 +64,7 @@ def cover(name: str, repetition: int, approach: str, n_refits: int) -> dict[str,
         warnings.simplefilter("ignore")
         explainer = Explainer(model, **options, check_draws=False, progress=False).fit(X_train)
         found = explainer.explain(X)
-        refitted = found.with_model_errors(bootstrap_errors(explainer, X, n_refits))
+        refitted = found.with_model_errors(bootstrap_errors(explainer, explainer.game_, X, n_refits))
     off = np.abs(found.values - phi)
     kinds = {"refits": refitted.errors, "members": found.errors, "sampling": found.std_errors}
     held = {kind: float((off <= QUANTILE * errors).mean()) for kind, errors in kinds.items()}

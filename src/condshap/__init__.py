@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from condshap import approaches, plots
     from condshap.approaches import available_approaches
     from condshap.coalitions import CoalitionPlan
+    from condshap.comparison import compare
     from condshap.evaluation import MSEv
     from condshap.exceptions import CondShapError, CondShapWarning
-    from condshap.explainer import Explainer
+    from condshap.explainer import Explainer, explain
     from condshap.explanation import Explanation
-    from condshap.one_call import compare, explain
     from condshap.reporting import report
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage.explainers import load_explainer
@@ -59,8 +59,8 @@ _HOME = {
     "VAEAC": "vaeac.estimator",
     "ValueTable": "values.table",
     "available_approaches": "approaches",
-    "compare": "one_call",
-    "explain": "one_call",
+    "compare": "comparison",
+    "explain": "explainer",
     "load_explainer": "storage.explainers",
     "load_explanation": "storage.explanations",
     "report": "reporting",

@@ -1,4 +1,4 @@
-"""Fitted explainer, arrays -> explanation and its provenance."""
+"""Game, arrays -> explanation and its provenance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from condshap import __version__
 from condshap.coalitions import CoalitionPlan
 from condshap.explanation import Explanation, Provenance
 from condshap.runtime.announcing import announce
-from condshap.runtime.devices import find_accelerator
 from condshap.solvers import ShapleyValues
 from condshap.storage.digests import digest_of_maker
 from condshap.tables.reading import snapshot
@@ -26,7 +25,7 @@ from condshap.values.assignments import Part
 from condshap.values.table import ValueTable
 
 if TYPE_CHECKING:
-    from condshap.explainer import Explainer
+    from condshap.game import Game
 
 _BLURRED = 0.5
 """Median standard error over mean absolute Shapley value from which on hardly any sign is sure."""
@@ -35,11 +34,12 @@ BLUR = "standard errors must be well below the Shapley values"
 
 
 def describe(
-    explainer: Explainer,
+    game: Game,
     plan: CoalitionPlan,
     n_samples: Indices,
     *,
     seconds: float,
+    device: str | None = None,
     warned: Sequence[str] = (),
     **precision: Any,
 ) -> Provenance:
@@ -48,29 +48,30 @@ def describe(
     Parameters
     ----------
     seconds : that explaining took
+    device : on which samples were drawn, None for the host
     warned : what was said while explaining, beside what was said at fit
     precision : what ``n_coalitions="auto"`` reached, see `Provenance`
     """
     return Provenance(
-        approach=" + ".join(part.approach.name for part in explainer.parts_),
-        options=_options_of(explainer.parts_),
-        seed=int(explainer.seed),
+        approach=" + ".join(part.approach.name for part in game.parts),
+        options=_options_of(game.parts),
+        seed=game.seed,
         n_samples=tuple(int(k) for k in np.unique(n_samples[plan.interior])),
         n_coalitions=len(plan.masks),
         is_exact=plan.is_exact,
         n_repaired=plan.n_repaired,
-        base_value_from="mean prediction" if explainer.base_value is None else "given",
-        seconds={"fit": explainer.seconds_, "explain": seconds},
-        versions=_versions(explainer),
-        warnings=(*explainer.warnings_, *warned),
-        draw_check=explainer.draw_check_,
-        made_by=digest_of_maker(explainer),
+        base_value_from="given" if game.is_base_given else "mean prediction",
+        seconds={"fit": game.seconds, "explain": seconds},
+        versions=_versions(game, device),
+        warnings=(*game.warnings, *warned),
+        draw_check=game.draw_check,
+        made_by=digest_of_maker(game),
         **precision,
     )
 
 
 def assemble_explanation(
-    explainer: Explainer,
+    game: Game,
     X: Table,
     table: ValueTable,
     solved: ShapleyValues,
@@ -83,7 +84,7 @@ def assemble_explanation(
     """
     if model_errors is not None:
         provenance = replace(provenance, model_errors_from="members")
-    squeeze = len(explainer.predictor_.output_names) == 1
+    squeeze = len(game.predictor.output_names) == 1
 
     def shaped(array: Floats) -> Floats:
         return array[..., 0] if squeeze else array
@@ -96,10 +97,10 @@ def assemble_explanation(
         model_errors=shaped(np.zeros_like(solved.values) if model_errors is None else model_errors),
         value_table=replace(table, values=shaped(table.values), std_errors=shaped(table.std_errors)),
         data=snapshot(X),
-        feature_names=explainer.schema_.names,
-        player_names=explainer.players_.names,
-        output_names=explainer.predictor_.output_names,
-        membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in explainer.players_.membership),
+        feature_names=game.schema.names,
+        player_names=game.players.names,
+        output_names=game.predictor.output_names,
+        membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in game.players.membership),
         provenance=provenance,
     )
 
@@ -148,25 +149,26 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
-def _versions(explainer: Explainer) -> dict[str, str]:
+def _versions(game: Game, device: str | None) -> dict[str, str]:
     """Versions of what has a hand in the numbers: torch and libraries of models where they were used."""
     packages = ("numpy", "scipy", "pandas", "scikit-learn")
     own = {"python": platform.python_version(), "condshap": __version__}
     # asked of the module itself: a distribution may have another name, such as xgboost-cpu
-    used = {name: str(import_module(name).__version__) for name in sorted(_packages_used(explainer))}
+    used = {name: str(import_module(name).__version__) for name in sorted(_packages_used(game, device))}
     return {**own, **{name: _version(name) for name in packages}, **used}
 
 
 _version = lru_cache(version)  # reading it takes milliseconds, as long as explaining a row does
 
 
-def _packages_used(explainer: Explainer) -> set[str]:
-    _, last = split_pipeline(explainer.model)
-    classes = {base.__module__.split(".")[0] for kind in map(type, (explainer.model, last)) for base in kind.__mro__}
+def _packages_used(game: Game, device: str | None) -> set[str]:
+    model = game.predictor.model
+    _, last = split_pipeline(model)
+    classes = {base.__module__.split(".")[0] for kind in map(type, (model, last)) for base in kind.__mro__}
     used = classes & {"torch", "xgboost", "lightgbm"}
-    for part in explainer.parts_:
+    for part in game.parts:
         used |= set(getattr(part.approach, "packages", ()))
-    return used if find_accelerator(explainer.device) is None else used | {"torch"}
+    return used if device is None else used | {"torch"}
 
 
 def _options_of(parts: Sequence[Part]) -> dict[str, Any]:

@@ -1,125 +1,115 @@
-"""Explanations -> explanations that answer the same question, so that their MSEv may be ranked.
-
-MSEv is a mean over rows and coalitions of how far v(S) is from f(x). Other rows, another model or other coalitions change
-it more than another approach does: with a hundred coalitions, most of them small or large, it is not that of a thousand.
-"""
+"""Approaches, training rows, rows -> a table of their MSEv: all are checked first, then trained and explained in turn."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-import numpy as np
+import pandas as pd
 
-from condshap.exceptions import CondShapWarning, OptionError, listing
+from condshap.approaches import find_approach
+from condshap.approaches.base import Approach, check_missing, check_supported
+from condshap.exceptions import ApproachError, CondShapError, CondShapWarning
+from condshap.explainer import Explainer, Ready, finish, get_ready
 from condshap.explanation import Explanation
-from condshap.numerics.row_means import shared_coalitions
-from condshap.tables.feature_columns import feature_columns
-from condshap.tables.reading import Column
-from condshap.types import Floats
-
-_SAME = 1e-6  # of the size of the numbers: rounding of models and machines is far below
+from condshap.options import check_level
+from condshap.ranking import COLUMNS, compare_explanations
+from condshap.schema import FeatureSchema, listed_columns
+from condshap.types import Model, Table
 
 
-def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
-    """Explanations by name, as they are if their coalitions are the same, else with those that all of them have.
+def compare(
+    model: Model,
+    X_train: Table,
+    X: Table,
+    *,
+    approaches: Sequence[str | Approach | Sequence[str | Approach]],
+    level: float = 0.95,
+    **options: Any,
+) -> pd.DataFrame:
+    """Compare approaches by MSEv (EC3 of the paper, Section 4.1) on the same rows; smaller is better.
 
-    Rows, features, players, outputs, predictions and base values must be the same. A warning tells when coalitions were
-    left out; values and standard errors of players stay those of all coalitions.
+    Parameters
+    ----------
+    approaches : names or objects
+    level : of the confidence interval over rows
+    options : any option of `explain` but ``approach``
+
+    Returns
+    -------
+    One line per approach: approach, msev, msev_se, low, high, seconds, model_rows.
+
+    Notes
+    -----
+    Everything that can be refused is refused before the first approach is trained. One that fails later has a line of NaN,
+    and a warning says why; the others are kept.
     """
-    check_same_question(given)
-    (first_name, first), *others = given.items()
-    shared = _usable(first)
-    for name, other in others:
-        shared = shared & _usable(other)
-        if not shared and _usable(first) and _usable(other):
-            raise OptionError(
-                f"explanations whose MSEv is compared must have coalitions in common, but '{name}' has none of those of "
-                f"'{first_name}'. Explain the rows with the same n_coalitions and seed."
-            )
-    if all(len(_usable(one)) == len(shared) for one in given.values()):
-        return dict(given)
-    _announce(given, len(shared))
-    return {name: _restricted(one, shared) for name, one in given.items()}
+    level = check_level(level)
+    chosen = _listed(approaches)
+    categorical = options.pop("categorical", ())
+    explainers = [Explainer(model, approach=approach, **options) for approach in chosen]
+    found: list[Explanation | Exception] = []
+    all_ready = get_all_ready(explainers, X_train, X, categorical=categorical)
+    for ready in all_ready:
+        try:
+            found.append(finish(ready))
+        except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
+            found.append(error)
+    finished = [one for one in found if isinstance(one, Explanation)]
+    lines = iter(compare_explanations(finished, level=level).to_dict("records"))
+    table: list[dict[Any, Any]] = []
+    for ready, one in zip(all_ready, found, strict=True):
+        if isinstance(one, Explanation):
+            table.append(next(lines))
+        elif not finished:
+            raise one
+        else:
+            table.append({"approach": describe_approach(ready)})
+            warnings.warn(failure(ready, one), CondShapWarning, stacklevel=2)
+    return pd.DataFrame(table, columns=COLUMNS)
 
 
-def check_same_question(given: Mapping[str, Explanation]) -> None:
-    """Refuse explanations of other rows, features, players, outputs, models or base values, with what differs."""
-    (first_name, first), *others = given.items()
-    columns = feature_columns(first)
-    for name, other in others:
-        for what, ours, theirs in (
-            ("numbers of rows", len(first), len(other)),
-            ("features", first.feature_names, other.feature_names),
-            ("players", first.player_names, other.player_names),
-            ("groups of features", first.membership, other.membership),
-            ("outputs", first.output_names, other.output_names),
-        ):
-            if ours != theirs:
-                raise OptionError(
-                    f"explanations that are compared must have the same {what}, got {ours} of '{first_name}' and {theirs} "
-                    f"of '{name}'. Compare those of the same rows, explained with the same options."
-                )
-        pairs = zip(columns, feature_columns(other), strict=True)
-        differ = [ours.name for ours, theirs in pairs if not _are_equal(ours, theirs)]
-        if differ:
-            raise OptionError(
-                "explanations that are compared must be of the same rows in the same order, got different values of "
-                f"{listing(differ)} in '{first_name}' and '{name}'. Explain the same table with both."
-            )
-        _check_same_numbers("predictions", "model", first.predictions, other.predictions, (first_name, name))
-        _check_same_numbers("base values", "training rows", first.base_values, other.base_values, (first_name, name))
-
-
-def _are_equal(ours: Column, theirs: Column) -> bool:
-    if ours.numbers is not None and theirs.numbers is not None:
-        return np.array_equal(ours.numbers, theirs.numbers, equal_nan=True)
-    return _texts(ours) == _texts(theirs)
-
-
-def _texts(column: Column) -> list[str | None]:
-    """Cells as text, None where one is missing."""
-    if column.codes is None:
-        assert column.numbers is not None
-        return [None if np.isnan(value) else f"{value:.17g}" for value in column.numbers]
-    return [None if code < 0 else str(column.levels[code]) for code in column.codes]
-
-
-def _check_same_numbers(what: str, cause: str, ours: Floats, theirs: Floats, names: tuple[str, str]) -> None:
-    scale = float(np.abs(ours).max(initial=0.0))
-    if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=_SAME, atol=_SAME * scale, equal_nan=True):
-        apart = f"they are up to {np.nanmax(np.abs(ours - theirs)):.3g} apart" if ours.shape == theirs.shape else "not"
-        raise OptionError(
-            f"explanations that are compared must have the same {what}, but those of '{names[0]}' and '{names[1]}' are "
-            f"others: {apart}. Explain the same rows of the same model, with the same {cause}."
-        )
-
-
-def _usable(explanation: Explanation) -> set[bytes]:
-    """Interior coalitions that all rows have."""
-    table = explanation.value_table
-    return {mask.tobytes() for mask in table.coalitions[shared_coalitions(table.values)]}
-
-
-def _restricted(explanation: Explanation, shared: set[bytes]) -> Explanation:
-    """The explanation with the empty coalition, those that are shared, and the grand one."""
-    table = explanation.value_table
-    kept = np.array([mask.tobytes() in shared for mask in table.coalitions])
-    kept[[0, -1]] = True
-    return replace(
-        explanation,
-        value_table=replace(
-            table, coalitions=table.coalitions[kept], values=table.values[kept], std_errors=table.std_errors[kept]
-        ),
+def _listed(approaches: Any) -> list[Any]:
+    """Approaches to compare; a single one is none to compare with."""
+    if not isinstance(approaches, str):
+        try:
+            return list(approaches)
+        except TypeError:
+            pass
+    raise ApproachError(
+        f"approaches must be a list of names or objects, got {approaches!r}. Write e.g. ['ctree', 'vaeac']."
     )
 
 
-def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
-    counts = ", ".join(f"{len(_usable(one))} of '{name}'" for name, one in given.items())
-    warnings.warn(
-        f"MSEv must be of the same coalitions to be compared, got {counts}: it is taken over the {n_shared} that all of "
-        "them have. Explain with the same n_coalitions and seed to use all.",
-        CondShapWarning,
-        stacklevel=4,
-    )
+def get_all_ready(
+    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] = ()
+) -> list[Ready]:
+    """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
+    chosen = listed_columns(categorical)
+    ready: list[Ready] = []
+    for explainer in explainers:
+        encoded = ready[0].prepared.rows if ready else None
+        ready.append(get_ready(explainer, X_train, X, categorical=chosen, encoded=encoded))
+    return ready
+
+
+def describe_approach(ready: Ready) -> str:
+    """Names of an explainer's approaches, as its explanations have them."""
+    return " + ".join(part.approach.name for part in ready.prepared.setup.parts)
+
+
+def failure(ready: Ready, error: Exception) -> str:
+    """What went wrong with an approach among others."""
+    what = str(error) if isinstance(error, CondShapError) else f"{type(error).__name__}: {error}"
+    return f"approach '{describe_approach(ready)}' has no result, the others are kept: {what}"
+
+
+def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Iterable[str | int] = ()) -> None:
+    """Refuse approaches that do not suit training rows, before any of them is fitted."""
+    schema = FeatureSchema.learn(X_train, categorical)
+    rows = schema.encode(X_train)
+    for name in names:
+        approach = find_approach(name)()
+        check_supported(approach, schema)
+        check_missing(approach, rows, schema, what="training rows")

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap.comparison import comparable
 from condshap.evaluation import mean_squared_error
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.one_call import compare_explanations
+from condshap.ranking import comparable, compare_explanations
 from condshap.reporting.quality import judge
 
 RNG = np.random.default_rng(0)

@@ -123,7 +123,7 @@ def test_drawn_tables_look_like_the_training_rows_and_lose_no_level():
     explainer = fitted("ctree", frame)
     rows = explainer.training_rows_
     for seed in range(5):
-        drawn = draw_table(explainer, rows, seed)
+        drawn = draw_table(explainer.game_, rows, seed)
         assert drawn.shape == rows.shape
         assert set(drawn[:, 4]) == {0.0, 1.0, 2.0}
 
@@ -133,7 +133,7 @@ def test_tables_are_drawn_from_the_approach():
     explainer = fitted()
     rows = explainer.training_rows_
     for seed in range(5):
-        drawn = draw_table(explainer, rows, seed)
+        drawn = draw_table(explainer.game_, rows, seed)
         assert not np.isin(drawn, rows).any()
         assert np.abs(np.corrcoef(drawn.T) - np.corrcoef(rows.T)).max() < 5 / np.sqrt(len(rows))
 
@@ -142,7 +142,7 @@ def test_gaps_stay_where_they_were():
     frame = table()
     frame.loc[::5, "a"] = np.nan
     explainer = fitted(cs.approaches.find_approach("vaeac")(**QUICK), frame)
-    drawn = draw_table(explainer, explainer.training_rows_, 0)
+    drawn = draw_table(explainer.game_, explainer.training_rows_, 0)
     assert 0.05 < np.isnan(drawn[:, 0]).mean() < 0.4
     assert not np.isnan(drawn[:, 1:]).any()
 

@@ -615,7 +615,7 @@ def test_every_fact_is_needed(saved):
 @pytest.mark.parametrize(
     "alter",
     [
-        lambda tensors, about: about["facts"]["learned"].pop("error_factors_"),
+        lambda tensors, about: about["facts"]["learned"].pop("error_factors"),
         lambda tensors, about: about["facts"]["options"].update(nonsense=3),
         lambda tensors, about: about["facts"]["schema"].update(columns=3),
         lambda tensors, about: about["facts"]["part_0"].pop("name"),

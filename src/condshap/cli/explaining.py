@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from condshap.approaches.base import Approach
-    from condshap.one_call import Ready
+    from condshap.explainer import Ready
 
 PAPER_APPROACHES = ("independence", "ctree", "vaeac")
 
@@ -56,6 +56,7 @@ def fit(
     as_json: AsJson = False,
 ) -> None:
     """Learn from training rows once, and save the explainer."""
+    from condshap.learning import learn, prepare
     from condshap.storage.schemas import schema_to_json
 
     with clear_messages():
@@ -63,9 +64,10 @@ def fit(
         make_room(out)
         loaded = load_model(model, trust=trust_model)
         explainer = settings.explainer(loaded, approach)
-        explainer._prepare(read_features(train, loaded), settings.categorical or ())
-        schema_to_json(explainer.schema_)  # what cannot be saved should not be trained
-        explainer._learn().save(out)
+        prepared = prepare(explainer, read_features(train, loaded), settings.categorical or ())
+        schema_to_json(prepared.setup.schema)  # what cannot be saved should not be trained
+        explainer.game_ = learn(explainer, prepared)
+        explainer.save(out)
         if as_json:
             print_json({"approach": approach, "seconds": explainer.seconds_, "written": [out]})
             return
@@ -89,7 +91,7 @@ def explain(
 ) -> None:
     """Explain rows of a table with a saved model, and training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
-    from condshap.one_call import finish, get_ready
+    from condshap.explainer import finish, get_ready
     from condshap.storage.tables import store_table
 
     with clear_messages():
@@ -131,7 +133,7 @@ def compare(
 ) -> None:
     """Explain the same rows with several approaches, and compare them by MSEv: how well v(S) predicts the model."""
     settings.check()
-    from condshap.one_call import get_all_ready
+    from condshap.comparison import get_all_ready
     from condshap.storage.tables import store_table
 
     with clear_messages():
@@ -162,7 +164,9 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
     -------
     Lines of the comparison, files, and by the names of approaches that failed what went wrong.
     """
-    from condshap.one_call import compare_explanations, failure, finish
+    from condshap.comparison import failure
+    from condshap.explainer import finish
+    from condshap.ranking import compare_explanations
 
     explanations, written, failed = [], [], {}
     for i, (name, one) in enumerate(ready.items(), start=1):
@@ -171,7 +175,7 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
             explanation = finish(one)
             explanation.save(out / f"{name}.parquet")
         except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
-            failed[name] = failure(one.explainer, error)
+            failed[name] = failure(one, error)
             if len(failed) == len(ready):
                 raise
             say(f"Error: {failed[name]}")

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from condshap.approaches import available_approaches
 from condshap.approaches.base import is_sampler
+from condshap.comparison import check_approaches
 from condshap.datasets import Dataset, load_abalone
 from condshap.demo.results import (
     LETTERS,
@@ -30,7 +31,6 @@ from condshap.demo.results import (
 )
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
-from condshap.one_call import check_approaches
 from condshap.options import check_folder
 from condshap.studies.abalone import choose_three
 from condshap.types import Indices

@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 
 from condshap.approaches import available_approaches, find_approach
+from condshap.comparison import check_approaches
 from condshap.datasets import Dataset, load_penguins
 from condshap.demo.results import (
     LETTERS,
@@ -28,7 +29,6 @@ from condshap.demo.results import (
     write_files,
 )
 from condshap.explanation import Explanation
-from condshap.one_call import check_approaches
 from condshap.options import check_folder
 from condshap.types import Indices, Masks
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from condshap.datasets import Dataset
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
-from condshap.one_call import compare_explanations
+from condshap.ranking import compare_explanations
 from condshap.storage.writing import write_whole
 from condshap.types import Indices
 

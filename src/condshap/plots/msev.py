@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from condshap.comparison import comparable
 from condshap.evaluation import Criterion, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
@@ -32,6 +31,7 @@ from condshap.plots.style import (
     open_frame,
     shorten,
 )
+from condshap.ranking import comparable
 from condshap.types import Floats
 
 

@@ -1,4 +1,4 @@
-"""Fitted explainer, rows, tolerance -> explanation with as many coalitions as it takes."""
+"""Game, rows, tolerance -> explanation with as many coalitions as it takes."""
 
 from __future__ import annotations
 
@@ -17,39 +17,31 @@ from condshap.options import check_tolerance
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
-from condshap.types import Indices, Outputs, Rows, Table
+from condshap.types import Indices
 from condshap.values.engine import is_read, value_table
 from condshap.values.null_players import find_null_players, settle
-from condshap.values.table import ValueTable
+from condshap.values.table import Settings, ValueTable
 
 if TYPE_CHECKING:
-    from condshap.explainer import Explainer
+    from condshap.game import Asked, Game
 
 
 def explain_until(
     tolerance: float,
-    explainer: Explainer,
-    X: Table,
-    rows: Rows,
-    predictions: Outputs,
-    *,
-    start: float,
+    game: Game,
+    asked: Asked,
+    settings: Settings,
     known: ValueTable | None = None,
     before: Explanation | None = None,
 ) -> Explanation:
     """Explain rows with as many coalitions as the tolerance needs.
 
-    Parameters
-    ----------
-    X, rows : (R, M) the table as given and encoded
-    predictions : (R, O) for them
-    start : when explaining began
-    known, before : value table (C, R, O) of an explanation to go on from, and that explanation
+    `known` (C, R, O) and `before` are the value table of an explanation to go on from, and that explanation.
     """
     tolerance = check_tolerance(tolerance)
-    settings, plan, pairs = explainer._settings(), explainer.plan_, explainer.pairs_
-    some = explainer.predictor_(explainer.example_rows_.copy())
-    scale = least_spread(predictions, np.concatenate([some, explainer.base_value_[None]]))
+    plan, pairs, rows, predictions = game.plan, game.pairs, asked.rows, asked.predictions
+    some = game.predictor(game.example_rows.copy())
+    scale = least_spread(predictions, np.concatenate([some, game.base_value[None]]))
     quiet = replace(settings, progress=False)  # one bar, not one for every batch
     spread: MemberSpread | None = None
 
@@ -58,46 +50,43 @@ def explain_until(
         nonlocal spread
         own = None
         if spread is None and before is None and len(positions) > 2:
-            own = spread = _first_spread(explainer, positions, len(rows))
-        return value_table(explainer, rows[chosen], predictions[chosen], positions, quiet, own)
+            own = spread = _first_spread(game, positions, len(rows))
+        return value_table(game, rows[chosen], predictions[chosen], positions, quiet, own)
 
     with overheard() as warned:
         found = converge(estimate, plan, pairs, Goal(tolerance, scale, settings.progress), known)
-        warn_if_blurred(found.solved, found.plan, explainer.predictor_.output_names, is_automatic=True)
-        warn_if_missed(is_read(explainer, rows, predictions))
+        warn_if_blurred(found.solved, found.plan, game.predictor.output_names, is_automatic=True)
+        warn_if_missed(is_read(game, rows, predictions))
     about = describe(
-        explainer,
+        game,
         found.plan,
-        explainer.n_samples_[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
-        seconds=time.perf_counter() - start + (before.provenance.seconds["explain"] if before else 0.0),
+        game.n_samples[beginning(plan, pairs, len(found.plan.masks) // 2 - 1)[1]],
+        seconds=time.perf_counter() - asked.start + (before.provenance.seconds["explain"] if before else 0.0),
+        device=settings.device,
         warned=warned,
         tolerance=tolerance,
         reached=found.reached,
         n_iterations=found.n_iterations,
     )
-    is_null = find_null_players(rows, explainer.constants_, explainer.unread_, explainer.players_.membership)
+    is_null = find_null_players(rows, game.constants, game.unread, game.players.membership)
     model_errors = None if spread is None else spread.errors(is_null)
-    explanation = assemble_explanation(explainer, X, found.table, settle(found.solved, is_null), about, model_errors)
+    explanation = assemble_explanation(game, asked.X, found.table, settle(found.solved, is_null), about, model_errors)
     if before is not None and before.provenance.model_errors_from is not None:
         return explanation.with_model_errors(before.model_errors, source=before.provenance.model_errors_from)
     return explanation
 
 
-def _first_spread(explainer: Explainer, positions: Indices, n_rows: int) -> MemberSpread:
+def _first_spread(game: Game, positions: Indices, n_rows: int) -> MemberSpread:
     """Spread over the first pairs of the sequence, which are at `positions` (c,)."""
-    plan, where = beginning(explainer.plan_, explainer.pairs_, len(positions) // 2)
-    return MemberSpread(plan, n_rows, len(explainer.predictor_.output_names), np.flatnonzero(np.isin(where, positions)))
+    plan, where = beginning(game.plan, game.pairs, len(positions) // 2)
+    return MemberSpread(plan, n_rows, len(game.predictor.output_names), np.flatnonzero(np.isin(where, positions)))
 
 
-def known_table(explanation: Explanation, explainer: Explainer) -> ValueTable:
-    """Value table (C, R, O) of an explanation, whose coalitions must be the beginning of the explainer's sequence."""
-    if explainer.n_coalitions != "auto":
-        raise OptionError(
-            f"refine must be asked of an explainer with n_coalitions='auto', got {explainer.n_coalitions!r}. Fit such a one."
-        )
-    table, base_value = explanation.value_table, explainer.base_value_
-    n_known = min(len(table.coalitions) // 2 - 1, len(explainer.pairs_))
-    begins = np.array_equal(beginning(explainer.plan_, explainer.pairs_, n_known)[0].masks, table.coalitions)
+def known_table(explanation: Explanation, game: Game) -> ValueTable:
+    """Value table (C, R, O) of an explanation, whose coalitions must be the beginning of the game's sequence."""
+    table, base_value = explanation.value_table, game.base_value
+    n_known = min(len(table.coalitions) // 2 - 1, len(game.pairs))
+    begins = np.array_equal(beginning(game.plan, game.pairs, n_known)[0].masks, table.coalitions)
     shape = (*table.values.shape[:2], len(base_value))
     fits = begins and table.values.size == np.prod(shape) and explanation.provenance.tolerance is not None
     if not fits or not (table.values[0].reshape(shape[1:]) == base_value).all():

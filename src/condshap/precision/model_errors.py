@@ -1,4 +1,4 @@
-r"""Fitted explainer, rows -> errors of the learned distribution: what other training rows and another seed would change.
+r"""Game, rows -> errors of the learned distribution: what other training rows and another seed would change.
 
 `std_errors` know how many samples and coalitions were used. They do not know that the distribution of the features was
 itself learned, from few rows and, in networks, by chance. A parametric bootstrap does: tables like the training rows are
@@ -16,22 +16,27 @@ on designs whose truth is known and tested on others, see ``benchmarks/model_err
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
 from condshap.exceptions import OptionError
-from condshap.explainer import Explainer, refit
+from condshap.explaining import ask, explain_rows
+from condshap.game import Game
+from condshap.learning import refit, settings_of
 from condshap.precision.members import pool_squares
 from condshap.runtime.progress import make_bar
 from condshap.seeding import derive_seed, generator, hash_words, stage_word
 from condshap.types import Floats, Masks, Rows, Table
-from condshap.values.table import draw
+from condshap.values.table import Settings, draw
 
 if TYPE_CHECKING:
+    from condshap.explainer import Explainer
     from condshap.explanation import Explanation
 
 _STAGE = "bootstrap"
@@ -40,16 +45,21 @@ _SAMPLES = 8  # drawn of a row, of which one is kept: members of an ensemble sha
 _WAYS = 16  # pairs of coalitions by which the rows of a table are drawn
 
 
-def bootstrap_errors(explainer: Explainer, X: Table, n_refits: int) -> Floats:
-    """Errors of the model of the features, in the shape of `Explanation.values`, by a parametric bootstrap."""
-    rows = _training_rows(explainer)
-    first = explainer.explain(X)
-    show = None if explainer.progress == "auto" else bool(explainer.progress)
-    refits = [
-        _refit(explainer, rows, b).explain(X)
-        for b in make_bar(range(n_refits), show=show, total=n_refits, desc="refits", unit="refit")
-    ]
-    return combine_refits(first, refits)
+def bootstrap_errors(explainer: Explainer, game: Game, X: Table, n_refits: int) -> Floats:
+    """Errors of the model of the features, in the shape of `Explanation.values`, by a parametric bootstrap.
+
+    The explainer's options tell how approaches are fitted and rows explained.
+    """
+    training = _training_rows(game)
+    rows, settings = game.schema.encode(X), settings_of(explainer)
+    tolerance = explainer.tolerance if explainer.n_coalitions == "auto" else None
+
+    def explain(one: Game, how: Settings) -> Explanation:
+        return explain_rows(one, ask(one, X, rows, how, time.perf_counter()), how, tolerance)
+
+    first, quiet = explain(game, settings), replace(settings, progress=False)
+    bar = make_bar(range(n_refits), show=settings.progress, total=n_refits, desc="refits", unit="refit")
+    return combine_refits(first, [explain(_refit(explainer, game, training, b), quiet) for b in bar])
 
 
 def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:
@@ -64,24 +74,23 @@ def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:
     return pool_squares(variance - noise + _BIAS * bias, len(refits))
 
 
-def _training_rows(explainer: Explainer) -> Rows:
-    rows: Rows | None = getattr(explainer, "training_rows_", None)
-    if rows is None:
+def _training_rows(game: Game) -> Rows:
+    if game.training_rows is None:
         raise OptionError(
             "estimate_model_errors needs the training rows, which a saved explainer does not hold. Call fit(X_train) again."
         )
-    return rows
+    return game.training_rows
 
 
-def _refit(explainer: Explainer, rows: Rows, b: int) -> Explainer:
-    """The same explainer, its approach fitted to a drawn table with another seed."""
-    seed = derive_seed(explainer.seed, f"{_STAGE} {b}")
+def _refit(explainer: Explainer, game: Game, rows: Rows, b: int) -> Game:
+    """The same game, its approaches fitted to a drawn table with another seed."""
+    seed = derive_seed(game.seed, f"{_STAGE} {b}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said already of the fit itself
-        return refit(explainer, draw_table(explainer, rows, seed), seed=seed)
+        return refit(explainer, game, draw_table(game, rows, seed), seed=seed)
 
 
-def draw_table(explainer: Explainer, rows: Rows, seed: int) -> Rows:
+def draw_table(game: Game, rows: Rows, seed: int) -> Rows:
     """A table (N, M) such as the fitted approach believes that the training rows (N, M) came from.
 
     Training rows are drawn with replacement. Where the approach draws, one half of each row's features is then drawn given
@@ -91,19 +100,19 @@ def draw_table(explainer: Explainer, rows: Rows, seed: int) -> Rows:
     rng = generator(seed, _STAGE)
     table = rows[rng.integers(len(rows), size=len(rows))]
     gaps = np.isnan(table)
-    sampler = next((part for part in explainer.parts_ if is_sampler(part.approach) and len(part.positions)), None)
+    sampler = next((part for part in game.parts if is_sampler(part.approach) and len(part.positions)), None)
     if sampler is not None:
-        middle = np.abs(2 * explainer.plan_.sizes[sampler.positions] - explainer.plan_.n_players)
-        halves = explainer.masks_[sampler.positions[middle == middle.min()]]
+        middle = np.abs(2 * game.plan.sizes[sampler.positions] - game.plan.n_players)
+        halves = game.masks[sampler.positions[middle == middle.min()]]
         for own, (known, others) in _groups(len(table), halves, rng):
             for mask, half in ((known, "first"), (others, "second")):
                 keys = hash_words(stage_word(f"{_STAGE} {half}"), own)
                 drawn = _draw(sampler.approach, table[own], mask, keys, seed, rng)
                 if drawn is None:  # donors: training rows with replacement are what it draws
-                    return _with_all_levels(table, rows, explainer, rng)
+                    return _with_all_levels(table, rows, game, rng)
                 table[own] = drawn
     table[gaps] = np.nan
-    return _with_all_levels(table, rows, explainer, rng)
+    return _with_all_levels(table, rows, game, rng)
 
 
 def _groups(n_rows: int, halves: Masks, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, tuple[Masks, Masks]]]:
@@ -126,9 +135,9 @@ def _draw(
     return np.asarray(samples.rows[0, np.arange(len(rows)), chosen])
 
 
-def _with_all_levels(table: Rows, rows: Rows, explainer: Explainer, rng: np.random.Generator) -> Rows:
+def _with_all_levels(table: Rows, rows: Rows, game: Game, rng: np.random.Generator) -> Rows:
     """Give every level that the table has lost to a row whose own level it has more than once."""
-    for j, feature in enumerate(explainer.schema_.features):
+    for j, feature in enumerate(game.schema.features):
         if feature.levels is None:
             continue
         present = ~np.isnan(table[:, j])

@@ -18,10 +18,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from condshap.comparison import comparable
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.options import as_path
+from condshap.ranking import comparable
 from condshap.reporting.outside import Outside, find_outside
 from condshap.reporting.payload import pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first

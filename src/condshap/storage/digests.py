@@ -1,4 +1,4 @@
-"""Fitted explainer -> a digest of all that its numbers depend on, by which an explanation knows what made it.
+"""Game -> a digest of all that its numbers depend on, by which an explanation knows what made it.
 
 Two explainers have the same digest if they were fitted with the same rows, approach, seed, options and model, whatever the
 jobs, memory, bars and devices. Of the model, its predictions for some training rows and their mean count, to nine digits,
@@ -17,18 +17,13 @@ import numpy.typing as npt
 from condshap import __version__
 from condshap.approaches.base import State
 from condshap.exceptions import OptionError
-from condshap.types import Floats, Outputs, Rows
+from condshap.types import Floats, Outputs
 from condshap.values.assignments import Part
 
 if TYPE_CHECKING:
-    from condshap.explainer import Explainer
     from condshap.explanation import Explanation
+    from condshap.game import Game
 
-_APART = {
-    "model", "approach", "coalitions", "groups", "base_value", "output", "additive",  # what was made of them counts
-    "n_coalitions", "tolerance", "max_coalitions",  # may differ: a refined explanation has others
-    "n_jobs", "device", "memory_budget", "progress", "fast_trees", "check_draws",  # change no number
-}  # fmt: skip
 _OF_APPROACHES_APART = {"device", "progress", "n_jobs"}
 _ZIP = b"PK\x03\x04"  # packed estimators hold times and addresses; rows, seed and options tell what they are
 _DIGITS = 9
@@ -37,37 +32,37 @@ _CLEARLY = 1e-5
 """Of the largest prediction: what is further apart is no rounding of a model."""
 
 
-def digest_of_fit(explainer: Explainer, rows: Rows, outputs: Outputs) -> str:
-    """Digest of what an explainer has learned from training rows (N, M).
+def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
+    """Digest of what was learned.
 
-    `outputs` (n, O) are what the model predicts for them, NaN where that is not known, for a few of which it is asked if
-    none is.
+    `outputs` (n, O) are what the model predicts for training rows, NaN where that is not known, for a few of which it is
+    asked if none is; `options` are others that count.
     """
-    plan = explainer.plan_
-    options = {name: value for name, value in explainer.get_params(deep=False).items() if name not in _APART}
+    plan = game.plan
     facts = {
         "version": __version__,
-        "options": {name: repr(value) for name, value in options.items()},
-        "features": [repr(feature) for feature in explainer.schema_.features],
-        "players": explainer.players_.names,
-        "outputs": explainer.predictor_.output_names,
-        "samples": sorted(set(zip(plan.sizes.tolist(), explainer.n_samples_.tolist(), strict=True))),
-        "is_additive": explainer.function_ is not None,
-        "approaches": [_facts_of(part) for part in explainer.parts_],
+        "options": {"seed": game.seed, "target_error": repr(game.target_error)} | options,
+        "features": [repr(feature) for feature in game.schema.features],
+        "players": game.players.names,
+        "outputs": game.predictor.output_names,
+        "samples": sorted(set(zip(plan.sizes.tolist(), game.n_samples.tolist(), strict=True))),
+        "is_additive": game.function is not None,
+        "approaches": [_facts_of(part) for part in game.parts],
     }
     known = outputs[~np.isnan(outputs).any(axis=1)][:_EXAMPLES]
-    if not len(known):
-        known = explainer.predictor_(explainer.example_rows_.copy())
+    if game.is_base_given or not len(known):
+        known = game.predictor(game.example_rows.copy())
     found = hashlib.sha256(json.dumps(facts, sort_keys=True, default=repr).encode())
-    _add(found, explainer.players_.membership, rows, _rounded(known), _rounded(explainer.base_value_))
-    for part in explainer.parts_:
+    assert game.training_rows is not None
+    _add(found, game.players.membership, game.training_rows, _rounded(known), _rounded(game.base_value))
+    for part in game.parts:
         _add(found, *_arrays_of(part))
     return found.hexdigest()
 
 
-def digest_of_maker(explainer: Explainer) -> str:
-    """Digest of a fitted explainer as it is now: its seed can be set after the fit."""
-    return hashlib.sha256(f"{explainer.made_by_} {explainer.seed}".encode()).hexdigest()
+def digest_of_maker(game: Game) -> str:
+    """Digest of a game as it is now: its seed may be another one than that of the fit."""
+    return hashlib.sha256(f"{game.made_by} {game.seed}".encode()).hexdigest()
 
 
 def with_other_model(digest: str, outputs: Outputs) -> str:
@@ -85,9 +80,9 @@ def check_explanation(explanation: Any) -> None:
         raise OptionError(f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) gave.")
 
 
-def check_maker(explanation: Explanation, explainer: Explainer, predictions: Outputs) -> None:
+def check_maker(explanation: Explanation, game: Game, predictions: Outputs) -> None:
     """Refuse an explanation that another explainer has made, or whose model now predicts (R, O) otherwise."""
-    if explanation.provenance.made_by != digest_of_maker(explainer):
+    if explanation.provenance.made_by != digest_of_maker(game):
         raise OptionError(
             "the explanation must come from this explainer with n_coalitions='auto', or from one with the same training "
             f"rows, approach, options, seed and model, but was made by another one: {explanation!r}. Explain the rows anew."

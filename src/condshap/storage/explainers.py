@@ -22,6 +22,7 @@ from condshap.coalitions import CoalitionPlan, Players
 from condshap.draw_check.result import DrawCheck
 from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
+from condshap.game import Game
 from condshap.models.predictor import Predictor
 from condshap.models.read_additive import kind_of_reading, read_function
 from condshap.numerics.affine import AdditiveFunction
@@ -37,16 +38,16 @@ from condshap.values.assignments import Part, new_approach
 
 _OPTIONS_APART = {"model", "approach", "coalitions"}
 _LEARNED_APART = {
-    "schema_", "players_", "plan_", "masks_", "parts_", "predictor_", "function_", "draw_check_", "training_rows_",
+    "schema", "players", "plan", "masks", "parts", "predictor", "function", "draw_check", "training_rows",
 }  # fmt: skip
 _CLEARLY = 1e-4  # of the largest prediction; rounding on another machine or device stays far below
 
 
 def save_explainer(explainer: Explainer, path: Path) -> None:
     """Write a fitted explainer, see `Explainer.save`."""
-    if not hasattr(explainer, "error_factors_"):
+    if not explainer.__sklearn_is_fitted__():
         raise NotFittedError("an Explainer must be fitted before it is saved. Call fit(X_train) first.")
-    write_state(_take_apart(explainer), path)
+    write_state(_take_apart(explainer, explainer.game_), path)
 
 
 def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] = ()) -> Explainer:
@@ -69,53 +70,52 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     state = read_state(path)
     with _clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
-        options.setdefault("additive", False)  # files from before there was a choice hold errors of plain samples
-        before = {"reading_": "any", "read_limit_": None, "units_": None}  # files from before there were such things
-        nothing = np.full(len(state.facts["schema"]["features"]), np.nan)
-        learned = before | {"constants_": nothing, "unread_": nothing > 0} | learned
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
         plan = CoalitionPlan(**restore_values(state.part("plan")))
-        output, rows = options["output"], learned["example_rows_"]
-        names, outputs = (restore_values(state.part("model"))[name] for name in ("output_names", "outputs"))
+        about_model = restore_values(state.part("model"))
         predictor = Predictor.of(
             model,
             schema,
-            rows,
-            output,
-            fast_trees=options.get("fast_trees", True),
-            device=find_accelerator(options.get("device", "auto")),
+            learned["example_rows"],
+            options["output"],
+            fast_trees=options["fast_trees"],
+            device=find_accelerator(options["device"]),
         )
-        predictor = replace(predictor, units=learned["units_"])
-        _check_outputs(predictor, names)
+        predictor = replace(predictor, units=about_model["units"])
+        _check_outputs(predictor, about_model["output_names"])
         parts = tuple(_restore_part(state.part(name), approaches, predictor) for name in state.facts["parts"])
+        check = state.facts["draw_check"]
+        game = Game(
+            **learned,
+            schema=schema,
+            players=players,
+            plan=plan,
+            masks=players.feature_masks(plan.masks),
+            parts=parts,
+            predictor=predictor,
+            function=None,
+            draw_check=None if check is None else DrawCheck.from_json(check),
+            training_rows=None,
+        )
+        game = replace(game, function=_read_again(game, options["additive"]))
+        _check_shapes(game)
         given_plan = plan if state.facts["plan_was_given"] else None
         approach = _restore_choice(state.facts["approach"], parts)
         explainer = Explainer(model, approach=approach, coalitions=given_plan, **options)
-        for name, value in learned.items():
-            setattr(explainer, name, value)
-        explainer.schema_, explainer.players_, explainer.plan_ = schema, players, plan
-        explainer.parts_, explainer.predictor_ = parts, predictor
-        check = learned.get("draw_check_")  # files from before there was one have none
-        explainer.draw_check_ = None if check is None else DrawCheck.from_json(check)
-        explainer.knots_ = learned.get("knots_")  # files from before curves were read have none
-        explainer.function_ = _read_again(explainer)
-        explainer.masks_ = players.feature_masks(plan.masks)
-        _check_shapes(explainer)
-        _compare_predictions(explainer, outputs)
+        explainer.game_ = _compare_predictions(game, about_model["outputs"])
     return explainer
 
 
-def _read_again(explainer: Explainer) -> AdditiveFunction | None:
+def _read_again(game: Game, additive: bool | str) -> AdditiveFunction | None:
     """Read an additive model as it was read at fit, whose proof is not repeated: the training rows are not there."""
-    if explainer.reading_ is None:
+    if game.reading is None:
         return None
-    rows, additive, knots = explainer.example_rows_, explainer.additive, explainer.knots_
 
     def is_same(function: AdditiveFunction) -> bool:
-        return explainer.reading_ in ("any", kind_of_reading(function))
+        return kind_of_reading(function) == game.reading
 
-    return read_function(explainer.predictor_, explainer.schema_, rows, additive, knots, is_same)
+    return read_function(game.predictor, game.schema, game.example_rows, additive, game.knots, is_same)
 
 
 @contextmanager
@@ -129,26 +129,29 @@ def _clear_damage(path: Path) -> Iterator[None]:
         raise damaged(path, error) from error
 
 
-def _take_apart(explainer: Explainer) -> State:
-    """Everything but the model; plain options and attributes that are added later are stored by themselves."""
+def _take_apart(explainer: Explainer, game: Game) -> State:
+    """Everything but the model; plain options and fields that are added later are stored by themselves."""
     options = {k: v for k, v in explainer.get_params(deep=False).items() if k not in _OPTIONS_APART}
-    learned = {k: v for k, v in vars(explainer).items() if k.endswith("_") and k not in _LEARNED_APART}
-    learned["draw_check_"] = None if explainer.draw_check_ is None else explainer.draw_check_.to_json()
-    outputs = explainer.predictor_(explainer.example_rows_.copy())
-    about_model = {"output_names": explainer.predictor_.output_names, "outputs": outputs}
+    learned = {name: value for name, value in _fields(game).items() if name not in _LEARNED_APART}
+    outputs = game.predictor(game.example_rows.copy())
+    about_model = {"output_names": game.predictor.output_names, "outputs": outputs, "units": game.predictor.units}
     owner = "the explainer"
-    parts = {f"part_{i}": _store_part(part) for i, part in enumerate(explainer.parts_)}
+    parts = {f"part_{i}": _store_part(part) for i, part in enumerate(game.parts)}
     all_parts = {
         "options": store_values(options, owner),
         "learned": store_values(learned, owner),
-        "schema": _store_schema(explainer.schema_),
-        "players": store_values(_fields(explainer.players_), owner),
-        "plan": store_values(_fields(explainer.plan_), owner),
+        "schema": _store_schema(game.schema),
+        "players": store_values(_fields(game.players), owner),
+        "plan": store_values(_fields(game.plan), owner),
         "model": store_values(about_model, owner),
         **parts,
     }
-    choice = _store_choice(explainer)
-    facts = {"parts": list(parts), "approach": choice, "plan_was_given": explainer.coalitions is explainer.plan_}
+    facts = {
+        "parts": list(parts),
+        "approach": _store_choice(explainer.approach, len(game.parts)),
+        "plan_was_given": explainer.coalitions is game.plan,
+        "draw_check": None if game.draw_check is None else game.draw_check.to_json(),
+    }
     state = State({}, facts)
     for name, one in all_parts.items():
         state = state.joined(one.named(name))
@@ -209,14 +212,13 @@ def _restore_part(state: State, approaches: Sequence[Any], predictor: Predictor)
     return Part(restore_approach(kind, state.part("state"), predict=predictor), state.arrays["positions"])
 
 
-def _store_choice(explainer: Explainer) -> dict[str, Any]:
+def _store_choice(given: Any, n_parts: int) -> dict[str, Any]:
     """Store the option `approach`: names as they are, objects as the number of the part that was made of them."""
-    given: Any = explainer.approach
     is_list = isinstance(given, Sequence) and not isinstance(given, str)
     entries = list(given) if is_list else [given]
     keys = [entry if isinstance(entry, str) else id(entry) for entry in entries]
     parts = list(dict.fromkeys(keys))  # in the order of `make_parts`
-    if len(parts) != len(explainer.parts_):
+    if len(parts) != n_parts:
         raise StorageError(
             f"an explainer must be saved with the approach that it was fitted with, got {given!r}, which was set after the "
             f"fit. Fit again, or set it back."
@@ -242,31 +244,30 @@ def _check_outputs(predictor: Predictor, names: tuple[str, ...]) -> None:
         )
 
 
-def _check_shapes(explainer: Explainer) -> None:
-    plan, n_outputs = explainer.plan_, len(explainer.predictor_.output_names)
-    n, M = len(plan.masks), len(explainer.schema_)
-    found = (explainer.masks_.shape, plan.weights.shape, plan.inclusion.shape, explainer.n_samples_.shape)
-    learned = (explainer.base_value_.shape, explainer.error_factors_.shape)
+def _check_shapes(game: Game) -> None:
+    plan, n_outputs = game.plan, len(game.predictor.output_names)
+    n, M = len(plan.masks), len(game.schema)
+    found = (game.masks.shape, plan.weights.shape, plan.inclusion.shape, game.n_samples.shape)
+    learned = (game.base_value.shape, game.error_factors.shape)
     if found != ((n, M), (n,), (n,), (n,)) or learned != ((n_outputs,), (n, n_outputs)):
         raise ValueError(f"arrays of shapes {(*found, *learned)} do not belong together")
-    of_features = (explainer.constants_.shape, explainer.unread_.shape, explainer.example_rows_.shape[1:])
-    if of_features != ((M,), (M,), (M,)) or explainer.asked_samples_.shape != (n,):
-        raise ValueError(f"arrays of shapes {(*of_features, explainer.asked_samples_.shape)} do not belong together")
-    if any(((part.positions >= n) | (part.positions < 0)).any() for part in explainer.parts_):
+    of_features = (game.constants.shape, game.unread.shape, game.example_rows.shape[1:])
+    if of_features != ((M,), (M,), (M,)) or game.asked_samples.shape != (n,):
+        raise ValueError(f"arrays of shapes {(*of_features, game.asked_samples.shape)} do not belong together")
+    if any(((part.positions >= n) | (part.positions < 0)).any() for part in game.parts):
         raise ValueError(f"positions beyond the {n} coalitions")
 
 
-def _compare_predictions(explainer: Explainer, outputs: Outputs) -> None:
+def _compare_predictions(game: Game, outputs: Outputs) -> Game:
     """Announce a model that predicts other than the one that the explainer was fitted with."""
-    found = explainer.predictor_(explainer.example_rows_.copy())
+    found = game.predictor(game.example_rows.copy())
     apart, scale = np.abs(found - outputs).max(), np.abs(outputs).max()
     if apart <= _CLEARLY * scale:
-        return
+        return game
     message = (
         f"the model must be the one that the explainer was fitted with, but its predictions for {len(outputs)} training "
         f"rows differ from the saved ones by up to {apart:.3g}, where the largest is {scale:.3g}. The base value, and "
         "whatever else was learned from the model, belong to the other one: fit a new explainer unless this is meant."
     )
-    explainer.warnings_ = (*explainer.warnings_, message)
-    explainer.made_by_ = with_other_model(explainer.made_by_, found)
     warnings.warn(message, CondShapWarning, stacklevel=3)
+    return replace(game, warnings=(*game.warnings, message), made_by=with_other_model(game.made_by, found))

@@ -1,4 +1,4 @@
-"""Fitted explainer, rows, coalitions -> value table with honest errors; what a pilot must measure for that.
+"""Game, rows, coalitions -> value table with honest errors; what a pilot must measure for that.
 
 An additive model is not asked where what was read of it holds; rows for which it does not hold are left to the model.
 """
@@ -23,11 +23,11 @@ from condshap.values.predictions import fillers_of
 from condshap.values.table import Moments, Settings, ValueTable, estimate_values, join_rows
 
 if TYPE_CHECKING:
-    from condshap.explainer import Explainer
+    from condshap.game import Game
 
 
 def value_table(
-    explainer: Explainer,
+    game: Game,
     rows: Rows,
     predictions: Outputs,
     positions: Indices,
@@ -38,54 +38,54 @@ def value_table(
 
     `spread` takes up how far members of an ensemble differ.
     """
-    met = is_read(explainer, rows, predictions)
+    met = is_read(game, rows, predictions)
     if met.all():
-        return _estimate(explainer, rows, predictions, positions, settings, explainer.function_, spread)
+        return _estimate(game, rows, predictions, positions, settings, game.function, spread)
     tables = []
-    for some, function in ((met, explainer.function_), (~met, None)):
+    for some, function in ((met, game.function), (~met, None)):
         if some.any():
             own = None if spread is None else spread.empty(int(some.sum()))
-            found = _estimate(explainer, rows[some], predictions[some], positions, settings, function, own)
+            found = _estimate(game, rows[some], predictions[some], positions, settings, function, own)
             tables.append((some, found))
             if spread is not None and own is not None:
                 spread.take_rows(some, own)
     return join_rows(tables)
 
 
-def is_read(explainer: Explainer, rows: Rows, predictions: Outputs) -> Masks:
+def is_read(game: Game, rows: Rows, predictions: Outputs) -> Masks:
     """Rows (R, M) whose predictions (R, O) are the sums that were read, (R,); those with gaps to draw have none."""
-    function, limit = explainer.function_, explainer.read_limit_
+    function, limit = game.function, game.read_limit
     if function is None or limit is None:
         return np.ones(len(rows), dtype=bool)
-    met = is_met(function, rows, predictions, limit, explainer.example_rows_[0])
-    return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(explainer.parts_)))
+    met = is_met(function, rows, predictions, limit, game.example_rows[0])
+    return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(game.parts)))
 
 
-def error_factors(explainer: Explainer, rows: Rows) -> Floats:
+def error_factors(game: Game, rows: Rows) -> Floats:
     """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
-    factors = np.ones((len(explainer.plan_.masks), len(explainer.predictor_.output_names)))
-    for part in without_model(explainer.parts_, explainer.function_):
-        if is_sampler(part.approach) and _has_unknown_error(part, rows, explainer):
+    factors = np.ones((len(game.plan.masks), len(game.predictor.output_names)))
+    for part in without_model(game.parts, game.function):
+        if is_sampler(part.approach) and _has_unknown_error(part, rows, game):
             factors[part.positions] = measure_error_factors(
                 part,
-                explainer.predictor_,
+                game.predictor,
                 rows,
-                explainer.plan_,
-                explainer.masks_,
-                explainer.n_samples_,
-                seed=explainer.seed,
+                game.plan,
+                game.masks,
+                game.n_samples,
+                seed=game.seed,
             )
     return factors
 
 
-def aim_of(explainer: Explainer, factors: Floats) -> Aim:
+def aim_of(game: Game, factors: Floats) -> Aim:
     """What `target_error` asks for."""
-    wanted = float(explainer.target_error or 0.0)
-    return Aim(wanted, squared_influences(explainer.plan_), explainer.n_samples_, factors)
+    wanted = float(game.target_error or 0.0)
+    return Aim(wanted, squared_influences(game.plan), game.n_samples, factors)
 
 
 def _estimate(
-    explainer: Explainer,
+    game: Game,
     rows: Rows,
     predictions: Outputs,
     positions: Indices,
@@ -94,19 +94,19 @@ def _estimate(
     spread: MemberSpread | None,
 ) -> ValueTable:
     """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
-    is_usual = function is explainer.function_
-    parts = without_model(restrict_parts(explainer.parts_, positions), function)
-    samples, masks = explainer.n_samples_ if is_usual else explainer.asked_samples_, explainer.masks_[positions]
-    measured = explainer.error_factors_
+    is_usual = function is game.function
+    parts = without_model(restrict_parts(game.parts, positions), function)
+    samples, masks = game.n_samples if is_usual else game.asked_samples, game.masks[positions]
+    measured = game.error_factors
     factors = measured if is_usual else np.ones_like(measured)  # of independent draws: no less
-    asked: dict[str, Any] = {"seed": explainer.seed, "settings": settings}
-    moments = estimate_values(parts, explainer.predictor_, rows, masks, samples[positions], spread=spread, **asked)
+    asked: dict[str, Any] = {"seed": game.seed, "settings": settings}
+    moments = estimate_values(parts, game.predictor, rows, masks, samples[positions], spread=spread, **asked)
     if spread is not None:
         spread.count_noise(moments.variances * _honest(moments, factors[positions]))
-    if explainer.target_error is not None:  # of all coalitions
-        aim = replace(aim_of(explainer, factors), n_samples=samples)
-        moments = reach_target(parts, explainer.predictor_, rows, masks, moments, aim, **asked)
-    return _complete(explainer, moments, predictions, positions, factors)
+    if game.target_error is not None:  # of all coalitions
+        aim = replace(aim_of(game, factors), n_samples=samples)
+        moments = reach_target(parts, game.predictor, rows, masks, moments, aim, **asked)
+    return _complete(game, moments, predictions, positions, factors)
 
 
 def _honest(moments: Moments, factors: Floats) -> Floats:
@@ -114,25 +114,23 @@ def _honest(moments: Moments, factors: Floats) -> Floats:
     return np.where(moments.is_nominal[:, None], factors, 1.0)[:, None, :]
 
 
-def _complete(
-    explainer: Explainer, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats
-) -> ValueTable:
+def _complete(game: Game, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
     """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
     values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
-    is_grand = positions == len(explainer.plan_.masks) - 1
-    values[positions == 0], values[is_grand] = explainer.base_value_, predictions
+    is_grand = positions == len(game.plan.masks) - 1
+    values[positions == 0], values[is_grand] = game.base_value, predictions
     variances *= _honest(moments, factors[positions])
     errors = np.sqrt(variances, out=variances)
     n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
-    return ValueTable(explainer.plan_.masks[positions], values, errors, n_evaluations)
+    return ValueTable(game.plan.masks[positions], values, errors, n_evaluations)
 
 
-def _has_unknown_error(part: Part, rows: Rows, explainer: Explainer) -> bool:
+def _has_unknown_error(part: Part, rows: Rows, game: Game) -> bool:
     """Try one small sample to see whether the approach leaves its error to be measured."""
     if len(part.positions) == 0:
         return False
     first = part.positions[:1]
     keys = np.zeros(1, dtype=np.uint64)
-    n_samples = int(explainer.n_samples_[first[0]])
-    samples = part.approach.sample(rows[:1], explainer.masks_[first], n_samples, keys=keys, seed=0)
+    n_samples = int(game.n_samples[first[0]])
+    samples = part.approach.sample(rows[:1], game.masks[first], n_samples, keys=keys, seed=0)
     return samples.error_factor is None

@@ -135,7 +135,7 @@ def test_criteria_of_the_categorical_study_are_weighted_by_cells(tmp_path):
     run(study, 1, tmp_path / "store.jsonl")
     found = Store(tmp_path / "store.jsonl").read()[study.key(cell, "independence", 0)]
     from condshap.evaluation import ec1
-    from condshap.one_call import explain
+    from condshap.explainer import explain
     from condshap.studies.truths import compute_truth
 
     problem = cell.make_problem(0)

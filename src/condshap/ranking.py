@@ -1,0 +1,142 @@
+"""Explanations -> explanations that answer the same question, so that their MSEv may be ranked.
+
+MSEv is a mean over rows and coalitions of how far v(S) is from f(x). Other rows, another model or other coalitions change
+it more than another approach does: with a hundred coalitions, most of them small or large, it is not that of a thousand.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from condshap.exceptions import CondShapWarning, OptionError, listing
+from condshap.explanation import Explanation
+from condshap.numerics.row_means import shared_coalitions
+from condshap.tables.feature_columns import feature_columns
+from condshap.tables.reading import Column
+from condshap.types import Floats
+
+COLUMNS = ["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"]
+_SAME = 1e-6  # of the size of the numbers: rounding of models and machines is far below
+
+
+def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
+    """Explanations by name, as they are if their coalitions are the same, else with those that all of them have.
+
+    Rows, features, players, outputs, predictions and base values must be the same. A warning tells when coalitions were
+    left out; values and standard errors of players stay those of all coalitions.
+    """
+    check_same_question(given)
+    (first_name, first), *others = given.items()
+    shared = _usable(first)
+    for name, other in others:
+        shared = shared & _usable(other)
+        if not shared and _usable(first) and _usable(other):
+            raise OptionError(
+                f"explanations whose MSEv is compared must have coalitions in common, but '{name}' has none of those of "
+                f"'{first_name}'. Explain the rows with the same n_coalitions and seed."
+            )
+    if all(len(_usable(one)) == len(shared) for one in given.values()):
+        return dict(given)
+    _announce(given, len(shared))
+    return {name: _restricted(one, shared) for name, one in given.items()}
+
+
+def check_same_question(given: Mapping[str, Explanation]) -> None:
+    """Refuse explanations of other rows, features, players, outputs, models or base values, with what differs."""
+    (first_name, first), *others = given.items()
+    columns = feature_columns(first)
+    for name, other in others:
+        for what, ours, theirs in (
+            ("numbers of rows", len(first), len(other)),
+            ("features", first.feature_names, other.feature_names),
+            ("players", first.player_names, other.player_names),
+            ("groups of features", first.membership, other.membership),
+            ("outputs", first.output_names, other.output_names),
+        ):
+            if ours != theirs:
+                raise OptionError(
+                    f"explanations that are compared must have the same {what}, got {ours} of '{first_name}' and {theirs} "
+                    f"of '{name}'. Compare those of the same rows, explained with the same options."
+                )
+        pairs = zip(columns, feature_columns(other), strict=True)
+        differ = [ours.name for ours, theirs in pairs if not _are_equal(ours, theirs)]
+        if differ:
+            raise OptionError(
+                "explanations that are compared must be of the same rows in the same order, got different values of "
+                f"{listing(differ)} in '{first_name}' and '{name}'. Explain the same table with both."
+            )
+        _check_same_numbers("predictions", "model", first.predictions, other.predictions, (first_name, name))
+        _check_same_numbers("base values", "training rows", first.base_values, other.base_values, (first_name, name))
+
+
+def _are_equal(ours: Column, theirs: Column) -> bool:
+    if ours.numbers is not None and theirs.numbers is not None:
+        return np.array_equal(ours.numbers, theirs.numbers, equal_nan=True)
+    return _texts(ours) == _texts(theirs)
+
+
+def _texts(column: Column) -> list[str | None]:
+    """Cells as text, None where one is missing."""
+    if column.codes is None:
+        assert column.numbers is not None
+        return [None if np.isnan(value) else f"{value:.17g}" for value in column.numbers]
+    return [None if code < 0 else str(column.levels[code]) for code in column.codes]
+
+
+def _check_same_numbers(what: str, cause: str, ours: Floats, theirs: Floats, names: tuple[str, str]) -> None:
+    scale = float(np.abs(ours).max(initial=0.0))
+    if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=_SAME, atol=_SAME * scale, equal_nan=True):
+        apart = f"they are up to {np.nanmax(np.abs(ours - theirs)):.3g} apart" if ours.shape == theirs.shape else "not"
+        raise OptionError(
+            f"explanations that are compared must have the same {what}, but those of '{names[0]}' and '{names[1]}' are "
+            f"others: {apart}. Explain the same rows of the same model, with the same {cause}."
+        )
+
+
+def _usable(explanation: Explanation) -> set[bytes]:
+    """Interior coalitions that all rows have."""
+    table = explanation.value_table
+    return {mask.tobytes() for mask in table.coalitions[shared_coalitions(table.values)]}
+
+
+def _restricted(explanation: Explanation, shared: set[bytes]) -> Explanation:
+    """The explanation with the empty coalition, those that are shared, and the grand one."""
+    table = explanation.value_table
+    kept = np.array([mask.tobytes() in shared for mask in table.coalitions])
+    kept[[0, -1]] = True
+    return replace(
+        explanation,
+        value_table=replace(
+            table, coalitions=table.coalitions[kept], values=table.values[kept], std_errors=table.std_errors[kept]
+        ),
+    )
+
+
+def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
+    counts = ", ".join(f"{len(_usable(one))} of '{name}'" for name, one in given.items())
+    warnings.warn(
+        f"MSEv must be of the same coalitions to be compared, got {counts}: it is taken over the {n_shared} that all of "
+        "them have. Explain with the same n_coalitions and seed to use all.",
+        CondShapWarning,
+        stacklevel=4,
+    )
+
+
+def compare_explanations(explanations: Iterable[Explanation], *, level: float = 0.95) -> pd.DataFrame:
+    """MSEv of explanations with its confidence interval over rows, time, and rows that the model was asked for.
+
+    They must be of the same rows, model and base value; where coalitions differ, MSEv is over those that all have.
+    """
+    given = {f"{i}: {one.provenance.approach}": one for i, one in enumerate(explanations, start=1)}
+    lines = []
+    for explanation in comparable(given).values() if given else ():
+        about, msev = explanation.provenance, explanation.msev
+        low, high = msev.interval(level)
+        seconds, model_rows = sum(about.seconds.values()), explanation.value_table.n_evaluations
+        lines.append((about.approach, float(msev), msev.total_std_error(), low, high, seconds, model_rows))
+    return pd.DataFrame(lines, columns=COLUMNS)
