@@ -35,7 +35,8 @@ from condshap.solvers import solve_shapley
 from condshap.storage.writing import write_whole
 from condshap.studies.designs.burr import burr_design
 from condshap.values.assignments import Part
-from condshap.values.table import Settings, estimate_values
+from condshap.values.engine import ValueEngine
+from condshap.values.table import Settings
 
 FOLDER = Path(__file__).parent
 SIZES, APPROACHES = (5, 10, 25), ("gaussian", "copula", "vaeac")
@@ -100,7 +101,7 @@ def plain_draws(part: Part) -> Iterator[Part]:
 def replicate(part: Part, models: Together, rows: np.ndarray, plan: CoalitionPlan, kind: str, seed: int) -> np.ndarray:
     """Value table (C, R, O) of fresh samples."""
     K = allocate_samples(plan) if kind == "default" else np.full(len(plan.masks), PLAIN)
-    moments = estimate_values((part,), models, rows, plan.masks, K, seed=seed, settings=Settings(progress=False))
+    moments = ValueEngine(models, Settings(progress=False)).estimate((part,), rows, plan.masks, K, seed=seed)
     return moments.means
 
 

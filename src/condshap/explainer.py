@@ -203,8 +203,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 f"refine must be asked of an explainer with n_coalitions='auto', got {self.n_coalitions!r}. Fit such a one."
             )
         known = known_table(explanation, game)
-        budget = settings.memory_budget
-        check_maker(explanation, game, predict_rows(game.predictor, game.parts, rows, budget, seed=game.seed))
+        check_maker(explanation, game, predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed))
         asked = Asked(explanation.data, rows, known.values[-1], start)
         return explain_until(tolerance, game, asked, settings, known, before=explanation)
 

@@ -18,16 +18,15 @@ from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
 from condshap.solvers import solve_shapley
 from condshap.types import Outputs, Rows, Table
-from condshap.values.engine import is_read, value_table
 from condshap.values.null_players import even_out, find_null_players, settle
 from condshap.values.predictions import check_scale, predict_rows
 from condshap.values.table import Settings
+from condshap.values.valuation import is_read, value_table
 
 
 def ask(game: Game, X: Table, rows: Rows, settings: Settings, start: float, known: Outputs | None = None) -> Asked:
     """Predict encoded rows (R, M) of `X`, but for those of which `known` (R, O) has predictions already."""
-    budget = settings.memory_budget
-    predictions = predict_rows(game.predictor, game.parts, rows, budget, seed=game.seed, known=known)
+    predictions = predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed, known=known)
     check_scale(predictions, game.base_value)
     return Asked(X, rows, predictions, start)
 

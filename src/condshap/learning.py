@@ -26,7 +26,7 @@ from condshap.exceptions import CoalitionError, CondShapWarning, OptionError
 from condshap.game import Game, Setup
 from condshap.models.additive_proof import TrainingProof
 from condshap.models.predictor import Predictor
-from condshap.models.read_additive import find_knots, kind_of_reading, read_function, without_model
+from condshap.models.read_additive import find_knots, kind_of_reading, read_function
 from condshap.options import (
     check_choice,
     check_coalitions,
@@ -44,10 +44,12 @@ from condshap.seeding import column_sizes
 from condshap.storage.digests import digest_of_fit
 from condshap.types import Indices, Outputs, Rows, Table
 from condshap.values.assignments import Part, make_parts
-from condshap.values.engine import aim_of, error_factors
+from condshap.values.engine import ValueEngine
 from condshap.values.null_players import find_constants, find_unread
+from condshap.values.outcomes import without_model
 from condshap.values.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
 from condshap.values.table import Settings
+from condshap.values.valuation import aim_of, error_factors
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer
@@ -155,9 +157,9 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
 def _train(explainer: Explainer, prepared: Prepared) -> Game:
     setup, rows = prepared.setup, prepared.rows
     parts = fit_parts(explainer, setup, setup.parts, rows, setup.seed)
-    outputs, budget = prepared.outputs, parse_memory(explainer.memory_budget)
+    outputs, settings = prepared.outputs, settings_of(explainer)
     if not setup.is_base_given:
-        outputs = predict_rows(setup.predictor, parts, rows, budget, seed=setup.seed, known=outputs)
+        outputs = predict_rows(setup.predictor, parts, rows, settings, seed=setup.seed, known=outputs)
     base_value = np.asarray(outputs.mean(axis=0))
     known = {field.name: getattr(setup, field.name) for field in fields(setup)} | {"parts": parts}
     game = Game(
@@ -172,10 +174,10 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
         warnings=(),
         seconds=0.0,
     )
-    game = replace(game, error_factors=error_factors(game, rows))
+    game = replace(game, error_factors=error_factors(game, rows, settings))
     if game.target_error is not None:
-        game = replace(game, n_samples=_samples_for_target(game, rows, settings_of(explainer)))
-        game = replace(game, error_factors=error_factors(game, rows))
+        game = replace(game, n_samples=_samples_for_target(game, rows, settings))
+        game = replace(game, error_factors=error_factors(game, rows, settings))
     return replace(game, made_by=digest_of_fit(game, prepared.outputs, n_samples=explainer.n_samples))
 
 
@@ -192,12 +194,13 @@ def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: R
 
 def refit(explainer: Explainer, game: Game, rows: Rows, *, seed: int) -> Game:
     """Copy of a game, its approaches fitted to other encoded rows (n, M) with another seed; coalitions and model stay."""
+    settings = replace(settings_of(explainer), progress=False)
     parts = fit_parts(explainer, game, make_parts(explainer.approach, game.plan), rows, seed)
     other = replace(game, parts=parts, seed=seed)
     if not game.is_base_given:
-        outputs = predict_rows(game.predictor, parts, rows, parse_memory(explainer.memory_budget), seed=seed)
+        outputs = predict_rows(game.predictor, parts, rows, settings, seed=seed)
         other = replace(other, base_value=np.asarray(outputs.mean(axis=0)))
-    return replace(other, error_factors=error_factors(other, rows))
+    return replace(other, error_factors=error_factors(other, rows, settings))
 
 
 def settings_of(explainer: Explainer) -> Settings:
@@ -306,4 +309,4 @@ def _check_draws(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows
 def _samples_for_target(game: Game, rows: Rows, settings: Settings) -> Indices:
     """Samples per coalition (C,) with which a typical training row of (N, M) reaches `target_error`."""
     parts, aim = without_model(game.parts, game.function), aim_of(game, game.error_factors)
-    return choose_samples(parts, game.predictor, rows, game.masks, aim, seed=game.seed, settings=settings)
+    return choose_samples(parts, ValueEngine(game.predictor, settings), rows, game.masks, aim, seed=game.seed)

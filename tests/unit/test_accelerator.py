@@ -45,7 +45,7 @@ MODELS = {"forest": FOREST, "classifier": CLASSIFIER, "module": MODULE, "functio
 @pytest.fixture
 def on_cpu(monkeypatch):
     """Let the engine believe that the CPU is an accelerator."""
-    monkeypatch.setattr("condshap.explainer.find_accelerator", lambda device: "cpu" if device == "auto" else None)
+    monkeypatch.setattr("condshap.learning.find_accelerator", lambda device: "cpu" if device == "auto" else None)
 
 
 def explained(model, approach, rows=X[:7], device="auto", **options):

@@ -31,7 +31,7 @@ STAGES = {  # the longest name that fits a module counts; a module imports its o
     "__init__": ANYTHING, "__main__": ANYTHING, "assembly": ANYTHING, "explainer": ANYTHING,
     "explaining": ANYTHING, "learning": ANYTHING,
     "game": 6, "comparison": ANYTHING,
-    "values/engine": ANYTHING, "precision/automatic": ANYTHING, "precision/model_errors": ANYTHING,
+    "values/valuation": ANYTHING, "precision/automatic": ANYTHING, "precision/model_errors": ANYTHING,
     "storage/explainers": ANYTHING, "storage/digests": ANYTHING, "cli": ANYTHING, "demo": ANYTHING, "datasets": ANYTHING,
     "testing": ANYTHING, "studies": ANYTHING, "reporting": ANYTHING,
 }  # fmt: skip

@@ -1,16 +1,17 @@
-from functools import partial
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import condshap as cs
 from condshap.approaches.base import Donors, DrawnRows
+from condshap.approaches.gaussian import Gaussian
 from condshap.models.predictor import Predictor
 from condshap.numerics.splicing import splice_donors, splice_drawn
 from condshap.schema import FeatureSchema
 from condshap.values.assignments import Part
-from condshap.values.table import Settings, _limit, _plan_blocks, estimate_values, evaluate
+from condshap.values.engine import ValueEngine
+from condshap.values.host import evaluate
+from condshap.values.table import Settings
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(30, 3))
@@ -106,9 +107,9 @@ def test_padding_of_weight_zero_is_never_evaluated():
 
 def test_blocks_cover_every_pair_once_and_respect_the_budget():
     n_samples = np.array([16, 256, 256, 32, 16, 16, 16, 64, 16])
-    limit = partial(_limit, np.zeros((50, 10)), Settings(memory_budget=2**20))
+    engine = ValueEngine(predictor(lambda X: X[:, 0]), Settings(memory_budget=2**20))
     seen = np.zeros((9, 50), dtype=int)
-    for block in _plan_blocks(Part(None, np.arange(1, 8)), n_samples, (50, 10), limit):
+    for block in engine.plan_blocks(Part(Gaussian(), np.arange(1, 8)), n_samples, (50, 10)):
         assert (n_samples[block.coalitions] == block.n_samples).all()
         seen[block.coalitions, block.rows] += 1
         n_rows = len(range(*block.rows.indices(50)))
@@ -126,7 +127,7 @@ def test_an_approach_that_estimates_values_directly_needs_no_samples():
 
     masks = np.ones((4, 3), bool)
     parts, model = [Part(Half(), np.array([1, 2]))], predictor(lambda X: X[:, 0])
-    moments = estimate_values(parts, model, TABLE, masks, np.zeros(4, int), seed=0, settings=Settings())
+    moments = ValueEngine(model, Settings()).estimate(parts, TABLE, masks, np.zeros(4, int), seed=0)
     np.testing.assert_allclose(moments.means[1:3, :, 0], np.tile(TABLE.sum(axis=1) / 2, (2, 1)))
     assert (moments.variances == 0).all()
     assert moments.n_evaluations == 0
@@ -161,7 +162,7 @@ def test_levels_that_were_drawn_are_predicted_once_with_the_same_answer(monkeypa
         ).fit(table[columns])
         short = explainer.explain(table[columns][:30])
         with monkeypatch.context() as patch:
-            patch.setattr("condshap.values.table.splice_drawn", lambda rows, may_repeat: splice_drawn(rows, None))
+            patch.setattr("condshap.values.host.splice_drawn", lambda rows, may_repeat: splice_drawn(rows, None))
             full = explainer.explain(table[columns][:30])
         assert np.array_equal(short.value_table.values, full.value_table.values)
         assert np.array_equal(short.std_errors, full.std_errors)

@@ -25,7 +25,7 @@ from condshap.schema import FeatureSchema
 from condshap.seeding import generator, hash_words, stage_word
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.values.assignments import Part
-from condshap.values.table import draw
+from condshap.values.host import draw
 
 _STAGE = "draw check"
 _MOST, _FEWEST = 1000, 20  # rows

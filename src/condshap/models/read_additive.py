@@ -8,25 +8,21 @@ all that is needed. Other g_j are read as curves.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSamples, DrawnRows, Outcomes, is_sampler
 from condshap.exceptions import ModelError, OptionError
 from condshap.models.additive_proof import allowed as what_rounding_explains
 from condshap.models.additive_proof import distance
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_additive, is_certainly_linear, traced_columns
 from condshap.models.tree_steps import read_steps
-from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
+from condshap.numerics.affine import AdditiveFunction, AffineFunction
 from condshap.numerics.curves import Asks, CurvedFunction, TooRoughError, read_curves
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.values.assignments import Part
+from condshap.types import Floats, Indices, Rows
 
 _TRIALS = 64
 _CURVE_TOLERANCE, _CURVE_ROUNDING = 1e-11, 4  # of the spread of the predictions, and in units of the largest one
@@ -228,57 +224,3 @@ def _takes_missing_levels(predictor: Predictor, schema: FeatureSchema, rows: Row
 def kind_of_reading(function: AdditiveFunction | None) -> str | None:
     """Name what was read, so that a saved explainer reads the same again."""
     return None if function is None else "linear" if isinstance(function, AffineFunction) else "curves"
-
-
-def without_model(parts: Sequence[Part], function: AdditiveFunction | None) -> tuple[Part, ...]:
-    """Parts whose samplers give outcomes, where the model is a function that is known; else the parts as they are."""
-    if function is None:
-        return tuple(parts)
-    return tuple(
-        Part(OutcomeSampler(part.approach, function), part.positions) if is_sampler(part.approach) else part
-        for part in parts
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class OutcomeSampler:
-    """A sampler with an additive model behind it: gives what it expects, where it can, else the values at samples."""
-
-    approach: Any
-    function: AdditiveFunction
-
-    @property
-    def name(self) -> str:
-        """Of the approach."""
-        return str(self.approach.name)
-
-    @property
-    def default_samples(self) -> int | None:
-        """Samples that suffice: one where nothing is random."""
-        is_exact = getattr(self.approach, "expects_exactly", False)
-        return 1 if is_exact else getattr(self.approach, "default_samples", None)
-
-    def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Outcomes:
-        """Return outcomes (C, R, K, O) for coalitions (C, M) and rows (R, M)."""
-        if hasattr(self.approach, "expect"):
-            outcomes: Outcomes = self.approach.expect(X, masks, n_samples, function=self.function, keys=keys, seed=seed)
-        else:
-            samples = self.approach.sample(X, masks, n_samples, keys=keys, seed=seed)
-            outcomes = Outcomes(self._values(samples, X, masks), samples.weights, samples.error_factor)
-        if not np.isfinite(outcomes.values.sum()) and not np.isfinite(outcomes.values).all():
-            raise ModelError(
-                f"this model needs complete rows, got missing or infinite values in samples of approach '{self.name}'. "
-                "Impute them, or use approach='vaeac', which draws them."
-            )
-        return outcomes
-
-    def _values(self, samples: ConditionalSamples, X: Rows, masks: Masks) -> Floats:
-        """Values of the function at samples, (C, R, K, O)."""
-        if isinstance(samples, DrawnRows):
-            return self.function(samples.rows)
-        given, borrowed = self.function.terms(X), self.function.terms(samples.table)
-        values = [
-            add_terms(given, mask)[:, None] + add_terms(borrowed, ~mask)[donors]
-            for mask, donors in zip(masks, samples.indices, strict=True)
-        ]
-        return np.stack(values) + self.function.intercept

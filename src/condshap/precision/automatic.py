@@ -18,9 +18,9 @@ from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
 from condshap.types import Indices
-from condshap.values.engine import is_read, value_table
 from condshap.values.null_players import find_null_players, settle
 from condshap.values.table import Settings, ValueTable
+from condshap.values.valuation import is_read, value_table
 
 if TYPE_CHECKING:
     from condshap.game import Asked, Game

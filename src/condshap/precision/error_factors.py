@@ -8,24 +8,20 @@ explained together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, DrawnRows, is_sampler
+from condshap.approaches.base import ConditionalSampler, is_sampler
 from condshap.coalitions import CoalitionPlan
-from condshap.models.predictor import Predictor
 from condshap.numerics.kriging import kriging_influences
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.numerics.shapley import shapley_coefficients, wls_operator
 from condshap.seeding import generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.values.assignments import Part
-from condshap.values.table import Batch, Moments, draw, evaluate
-
-Sampled = TypeVar("Sampled", bound=Any)
+from condshap.values.engine import Request, ValueEngine
+from condshap.values.table import Moments
 
 _MOST, _LEAST = 256, 16
 _MEAN_CAP, _FEW = 64, 64
@@ -114,7 +110,7 @@ def share_samples(
 
 def measure_error_factors(
     part: Part,
-    predictor: Predictor,
+    engine: ValueEngine,
     X: Rows,
     plan: CoalitionPlan,
     masks: Masks,
@@ -137,60 +133,55 @@ def measure_error_factors(
     rng = generator(seed, "pilot")
     influence = sensitivities(plan)
     cells = [cell for cell in _cells(part, plan, n_samples) if n_samples[cell[0]] > 1]
-    factors = np.ones((len(plan.masks), len(predictor.output_names)))
+    factors = np.ones((len(plan.masks), len(engine.predictor.output_names)))
     if not cells:
         return np.asarray(factors[part.positions])
-    batches: list[Batch] = []
+    requests: list[list[Request]] = []
     for cell in cells:
         chance = influence[cell] / influence[cell].sum()
         chosen = rng.choice(cell, size=min(len(cell), _PILOT_COALITIONS), replace=False, p=chance)
         n_rows = min(len(X), _PILOT_PAIRS // len(chosen))
         rows = [X[rng.choice(len(X), size=n_rows, replace=False)] for _ in chosen]
-        batches += _sample_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed, predictor.units)
-    moments = iter(evaluate(batches, predictor))  # one call of the model: small calls are dear for a forest
-    twice = [[(next(moments), next(moments)) for _ in range(min(len(cell), _PILOT_COALITIONS))] for cell in cells]
-    ratios, n_pairs = np.swapaxes([_variance_ratio(replicates) for replicates in twice], 0, 1)
+        own = _ask_twice(part.approach, rows, masks[chosen], int(n_samples[cell[0]]), seed, engine.predictor.units)
+        requests.append(list(own))
+    (found,) = engine.run([[one for own in requests for one in own]])  # one call of the model
+    moments = iter(found)
+    ratios, n_pairs = np.swapaxes([_variance_ratio(_pair_up(own, moments)) for own in requests], 0, 1)
     for cell, factor in zip(cells, _shrink(ratios, n_pairs), strict=True):
         factors[cell] = factor
     return np.asarray(factors[part.positions])
 
 
-def _sample_twice(
+def _ask_twice(
     sampler: ConditionalSampler,
     rows: Sequence[Rows],
     masks: Masks,
     n_samples: int,
     seed: int,
     units: Floats | None,
-) -> list[Batch]:
-    """Two batches for each coalition (C, M) and its own rows (n, M), from different random streams.
+) -> Iterator[Request]:
+    """Ask for each coalition (C, M) and its own rows (n, M) twice, in requests that come in pairs of different streams.
 
     A few coalitions at a time are sampled for each other's rows as well: that is cheaper than a call for each.
     """
-    streams = ("pilot", "pilot again")
     at_once = max(1, int(np.sqrt(_PILOT_NUMBERS / (rows[0].size * n_samples))))
-    batches: list[Batch] = []
     for start in range(0, len(masks), at_once):
         some, asked = rows[start : start + at_once], masks[start : start + at_once]
-        together = np.concatenate(some)
-        drawn = []
-        for stage in streams:
+        together, n = np.concatenate(some), len(some[0])
+        own = tuple(slice(c * n, (c + 1) * n) for c in range(len(some)))
+        for stage in ("pilot", "pilot again"):
             keys = hash_words(stage_word(stage), row_keys(together, units))
-            drawn.append(draw(sampler, together, asked, n_samples, keys, seed)[0])
-        for c, own in enumerate(some):
-            place = slice(c * len(own), (c + 1) * len(own))
-            batches += [(_cut(samples, c, place), own, asked[c : c + 1]) for samples in drawn]
-    return batches
+            yield Request(sampler, together, keys, asked, n_samples, seed, own)
 
 
-def _cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
-    """Copy samples of one coalition and some of the rows; views would keep all the others in memory."""
-    one = slice(coalition, coalition + 1)
-    arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
-    cut: dict[str, Any] = {name: array[one, rows].copy() for name, array in arrays.items() if array is not None}
-    if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
-        cut["may_repeat"] = samples.may_repeat[one]
-    return replace(samples, **cut)
+def _pair_up(requests: Sequence[Request], moments: Iterator[Moments]) -> list[tuple[Moments, Moments]]:
+    """Both answers for each coalition of requests that come in pairs; takes as many of the moments."""
+    pairs: list[tuple[Moments, Moments]] = []
+    for request in requests[::2]:
+        assert request.own is not None
+        first, second = ([next(moments) for _ in request.own] for _ in range(2))
+        pairs += zip(first, second, strict=True)
+    return pairs
 
 
 def _variance_ratio(replicates: list[tuple[Moments, Moments]]) -> tuple[Floats, Floats]:

@@ -33,7 +33,8 @@ from condshap.precision.members import pool_squares
 from condshap.runtime.progress import make_bar
 from condshap.seeding import derive_seed, generator, hash_words, stage_word
 from condshap.types import Floats, Masks, Rows, Table
-from condshap.values.table import Settings, draw
+from condshap.values.host import draw
+from condshap.values.table import Settings
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer

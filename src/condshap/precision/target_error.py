@@ -9,25 +9,25 @@ row gets depends on that row alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from condshap.approaches.base import is_sampler
 from condshap.exceptions import OptionError
-from condshap.models.predictor import Predictor
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.runtime.announcing import announce
 from condshap.seeding import derive_seed, generator, row_keys
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.values.assignments import Part
-from condshap.values.table import Batch, Moments, Settings, draw, estimate_values, evaluate
+from condshap.values.engine import Request, ValueEngine
+from condshap.values.table import Moments
 
 _LEAST, _MOST = 16, 4096  # samples of a batch: larger nets would need too much room
 _CAP = 2**16  # samples of a pair in all
 _PILOT_ROWS = 8
 _ROUNDS, _HALVINGS = 8, 40
-_ROWS_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,20 +47,15 @@ class Aim:
     n_samples: Indices
     factors: Floats
 
-    def variances(self, moments: Moments) -> Floats:
-        """Honest variances of v(S), (C, R, O)."""
-        return moments.variances * np.where(moments.is_nominal[:, None], self.factors, 1.0)[:, None, :]
-
 
 def choose_samples(
     parts: Sequence[Part],
-    predictor: Predictor,
+    engine: ValueEngine,
     X: Rows,
     masks: Masks,
     aim: Aim,
     *,
     seed: int,
-    settings: Settings,
 ) -> Indices:
     """Samples per coalition, (C,), with which a typical training row of `X` (N, M) reaches the target; powers of two.
 
@@ -68,8 +63,8 @@ def choose_samples(
     """
     rng = generator(seed, "target pilot")
     rows = X[rng.choice(len(X), size=min(len(X), _PILOT_ROWS), replace=False)]
-    moments = estimate_values(parts, predictor, rows, masks, aim.n_samples, seed=seed, settings=settings)
-    of_one = aim.variances(moments).mean(axis=1) * aim.n_samples[:, None]  # (C, O) variance of a single sample
+    moments = engine.estimate(parts, rows, masks, aim.n_samples, seed=seed)
+    of_one = moments.honest(aim.factors).mean(axis=1) * aim.n_samples[:, None]  # (C, O) variance of a single sample
     if np.isnan(of_one).any():
         raise OptionError(
             f"target_error={aim.target:g} must come with at least 2 samples of every coalition to begin with, because a "
@@ -89,14 +84,13 @@ def choose_samples(
 
 def reach_target(
     parts: Sequence[Part],
-    predictor: Predictor,
+    engine: ValueEngine,
     X: Rows,
     masks: Masks,
     moments: Moments,
     aim: Aim,
     *,
     seed: int,
-    settings: Settings,
 ) -> Moments:
     """Add batches to rows of `X` (R, M) until all their Monte Carlo errors are at most the target; changes `moments`.
 
@@ -104,12 +98,15 @@ def reach_target(
     """
     counts = np.ones((len(masks), len(X)), dtype=np.intp)
     for _ in range(_ROUNDS):
-        wanted = _batches_wanted(aim.variances(moments) * counts[:, :, None], counts, aim)
+        wanted = _batches_wanted(moments.honest(aim.factors) * counts[:, :, None], counts, aim)
         if (wanted == counts).all():
             break
-        moments = _add_batches(parts, predictor, X, masks, moments, counts, wanted, aim.n_samples, seed, settings)
+        for b in range(counts.min(), wanted.max()):
+            needs = (counts <= b) & (b < wanted)
+            more = list(_pairs_of_batch(parts, needs, aim.n_samples, engine.rows_at_once(X.shape[1])))
+            moments = _add_batch(b, engine, X, masks, moments, more, seed)
         counts = wanted
-    _warn_if_missed(np.sqrt(_worst(aim.variances(moments), aim)), aim.target)
+    _warn_if_missed(np.sqrt(_worst(moments.honest(aim.factors), aim)), aim.target)
     return moments
 
 
@@ -149,56 +146,52 @@ def _is_reached(of_batch: Floats, n_batches: Floats | Indices, aim: Aim) -> bool
     return bool((aim.influence @ (of_batch / n_batches[:, None])).max() <= aim.target**2)
 
 
-def _add_batches(
-    parts: Sequence[Part],
-    predictor: Predictor,
-    X: Rows,
-    masks: Masks,
-    moments: Moments,
-    counts: Indices,
-    wanted: Indices,
-    n_samples: Indices,
-    seed: int,
-    settings: Settings,
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """A coalition with the rows (r,) that need a batch of it."""
+
+    approach: Any
+    coalition: int
+    rows: Indices
+    n_samples: int
+
+
+def _add_batch(
+    b: int, engine: ValueEngine, X: Rows, masks: Masks, moments: Moments, groups: list[list[_Pairs]], seed: int
 ) -> Moments:
-    """Average further batches in: batch b of a pair comes from a stream of its own."""
-    keys, evaluated = row_keys(X, predictor.units), moments.n_evaluations
-    means, variances = moments.means, moments.variances
-    limit = int(np.clip(settings.memory_budget // (48 * X.shape[1] + 64), 1, _ROWS_AT_ONCE))
-    for b in range(counts.min(), wanted.max()):
-        stream = derive_seed(seed, f"batch {b}")
-        needs = (counts <= b) & (b < wanted)
-        for jobs in _jobs(parts, needs, n_samples, limit):
-            batches: list[Batch] = [
-                draw(part.approach, X[rows], masks[c : c + 1], int(n_samples[c]), keys[rows], stream)
-                for part, c, rows in jobs
-            ]
-            for (_, c, rows), found in zip(jobs, evaluate(batches, predictor), strict=True):
-                means[c, rows] = (b * means[c, rows] + found.means[0]) / (b + 1)
-                variances[c, rows] = (b**2 * variances[c, rows] + found.variances[0]) / (b + 1) ** 2
-                evaluated += found.n_evaluations
-    return Moments(means, variances, moments.is_nominal, evaluated)
+    """Average batch b of some pairs in: it comes from a stream of its own."""
+    keys, stream = row_keys(X, engine.predictor.units), derive_seed(seed, f"batch {b}")
+    means, variances, evaluated = moments.means, moments.variances, moments.n_evaluations
+    requests = [
+        [Request(p.approach, X[p.rows], keys[p.rows], masks[[p.coalition]], p.n_samples, stream) for p in group]
+        for group in groups
+    ]
+    for group, results in zip(groups, engine.run(requests), strict=True):
+        for pairs, found in zip(group, results, strict=True):
+            c, rows = pairs.coalition, pairs.rows
+            means[c, rows] = (b * means[c, rows] + found.means[0]) / (b + 1)
+            variances[c, rows] = (b**2 * variances[c, rows] + found.variances[0]) / (b + 1) ** 2
+            evaluated += found.n_evaluations
+    return replace(moments, n_evaluations=evaluated)
 
 
-Job = tuple[Part, int, Indices]
-
-
-def _jobs(parts: Sequence[Part], needs: Masks, n_samples: Indices, limit: int) -> Iterator[list[Job]]:
+def _pairs_of_batch(parts: Sequence[Part], needs: Masks, n_samples: Indices, limit: int) -> Iterator[list[_Pairs]]:
     """Coalitions with the rows (C, R) that need a batch, part by part, as many as make up to `limit` samples."""
     for part in parts:
-        jobs: list[Job] = []
+        group: list[_Pairs] = []
         size = 0
         for c in part.positions:
-            rows, at_once = np.flatnonzero(needs[c]), max(1, limit // max(1, int(n_samples[c])))
+            k = int(n_samples[c])
+            rows, at_once = np.flatnonzero(needs[c]), max(1, limit // max(1, k))
             for start in range(0, len(rows), at_once):
                 some = rows[start : start + at_once]
-                jobs.append((part, int(c), some))
-                size += len(some) * int(n_samples[c])
+                group.append(_Pairs(part.approach, int(c), some, k))
+                size += len(some) * k
                 if size >= limit:
-                    yield jobs
-                    jobs, size = [], 0
-        if jobs:
-            yield jobs
+                    yield group
+                    group, size = [], 0
+        if group:
+            yield group
 
 
 def _warn_if_missed(errors: Floats, target: float) -> None:

@@ -16,7 +16,7 @@ from condshap.coalitions import CoalitionPlan, all_coalitions
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
 from condshap.types import Floats, Masks, Rows
-from condshap.values.table import splice
+from condshap.values.host import splice
 
 N_SAMPLES = 16
 

@@ -5,8 +5,9 @@ The device works behind the host: the next block is drawn before the outputs of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,15 +16,18 @@ from torch import Tensor
 from condshap.models.on_device import DeviceModel
 from condshap.numerics.blocks import block_starts, variance_scale
 from condshap.numerics.device_draws import DeviceDraws
+from condshap.runtime.memory import rows_that_fit
+from condshap.runtime.threads import single_threaded_blas
 from condshap.types import Indices
 
-Name = TypeVar("Name")
+if TYPE_CHECKING:
+    from condshap.values.engine import Request
+
 Reduced = tuple[Any, Any, float | None, int, Any]
 """Means and variances (C, R, O) as arrays, the error factor, the number of rows that were predicted, and how far means of
 members are from that of all, (E, C, R, O), or None."""
 
 _MOST_ROWS = 2**22
-_COPIES = 5  # a block's rows exist about this often: draws, noise, copies in other types
 
 
 def rows_at_once(n_features: int, device: str) -> int:
@@ -31,15 +35,27 @@ def rows_at_once(n_features: int, device: str) -> int:
     if device == "cpu":
         return 2**17
     free, _ = torch.cuda.mem_get_info(device)
-    return int(max(1, min(_MOST_ROWS, free // 4 // (8 * n_features * _COPIES + 64))))
+    return min(_MOST_ROWS, rows_that_fit(free // 4, n_features))
 
 
-def reduce_blocks(draw: Callable[[Name], DeviceDraws], model: DeviceModel, blocks: Iterable[Name]) -> Iterator[Reduced]:
-    """Moments of every block, in order; the model's outputs of a block are waited for when the next one is drawn."""
+def draw_on_device(request: Request, device: str) -> Iterator[DeviceDraws]:
+    """Draws of a request: all at once, or for each coalition those of its own rows."""
+    with torch.inference_mode(), single_threaded_blas():
+        drawn: DeviceDraws = request.approach.sample_on(
+            request.rows, request.masks, request.n_samples, device=device, **request.where
+        )
+    if request.own is None:
+        yield drawn
+    else:
+        for c, own in enumerate(request.own):
+            yield replace(drawn, rows=drawn.rows[c : c + 1, own])
+
+
+def reduce_blocks(blocks: Iterable[DeviceDraws], model: DeviceModel) -> Iterator[Reduced]:
+    """Moments of every block of draws, in order; outputs of a block are waited for when the next one is drawn."""
     waiting: tuple[DeviceDraws, Any] | None = None
-    for block in blocks:
+    for draws in blocks:
         with torch.inference_mode():
-            draws = draw(block)
             begun = model.begin(draws.rows.flatten(0, 2))
         if waiting is not None:
             yield _reduce(*waiting, model)

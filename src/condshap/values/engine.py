@@ -1,136 +1,233 @@
-"""Game, rows, coalitions -> value table with honest errors; what a pilot must measure for that.
+"""Requests for samples -> moments of v(S): the only place where samples are drawn, predicted and reduced.
 
-An additive model is not asked where what was read of it holds; rows for which it does not hold are left to the model.
+Whoever needs v(S), or a mean over draws, asks the engine: values of explained rows, the pilot that measures errors, further
+batches for `target_error`, predictions of rows with gaps. The engine decides where that is done, on the host or on a device,
+by how many workers and with which bar. Blocks, jobs and bars decide when something is computed, never what.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, groupby
+from typing import Any, TypeVar
 
 import numpy as np
 
-from condshap.approaches.base import is_sampler
-from condshap.models.additive_proof import is_met
-from condshap.models.read_additive import without_model
-from condshap.numerics.affine import AdditiveFunction
-from condshap.precision.error_factors import measure_error_factors, squared_influences
+from condshap.approaches.base import DrawnRows, is_sampler
+from condshap.models.predictor import Predictor
 from condshap.precision.members import MemberSpread
-from condshap.precision.target_error import Aim, reach_target
-from condshap.types import Floats, Indices, Masks, Outputs, Rows
-from condshap.values.assignments import Part, restrict_parts
-from condshap.values.predictions import fillers_of
-from condshap.values.table import Moments, Settings, ValueTable, estimate_values, join_rows
+from condshap.runtime.memory import rows_that_fit
+from condshap.runtime.progress import make_bar
+from condshap.seeding import row_keys
+from condshap.types import Indices, Masks, RowKeys, Rows
+from condshap.values.assignments import Part
+from condshap.values.host import Batch, draw, evaluate
+from condshap.values.table import Moments, Settings
 
-if TYPE_CHECKING:
-    from condshap.game import Game
+Sampled = TypeVar("Sampled", bound=Any)
+
+_BLOCK_ROWS = 2**18
+_MANY = 512  # samples of a pair from which on blocks are twice as large: they would have few pairs else
 
 
-def value_table(
-    game: Game,
-    rows: Rows,
-    predictions: Outputs,
-    positions: Indices,
-    settings: Settings,
-    spread: MemberSpread | None = None,
-) -> ValueTable:
-    """Value table of the plan's coalitions at `positions` (c,), ascending, for rows (R, M) and their predictions (R, O).
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """Samples of an approach that are wanted, or the values of one that does not sample.
 
-    `spread` takes up how far members of an ensemble differ.
+    Attributes
+    ----------
+    rows, keys : (r, M) and (r,) names of their random streams
+    masks : (c, M) coalitions
+    n_samples : of every pair of a coalition and a row
+    seed : names the random streams
+    own : the rows that each coalition is wanted for, None for all; moments come for one coalition after the other then.
+        Drawing for all and keeping some is cheaper than a call for each coalition
     """
-    met = is_read(game, rows, predictions)
-    if met.all():
-        return _estimate(game, rows, predictions, positions, settings, game.function, spread)
-    tables = []
-    for some, function in ((met, game.function), (~met, None)):
-        if some.any():
-            own = None if spread is None else spread.empty(int(some.sum()))
-            found = _estimate(game, rows[some], predictions[some], positions, settings, function, own)
-            tables.append((some, found))
-            if spread is not None and own is not None:
-                spread.take_rows(some, own)
-    return join_rows(tables)
+
+    approach: Any
+    rows: Rows
+    keys: RowKeys
+    masks: Masks
+    n_samples: int
+    seed: int
+    own: tuple[slice, ...] | None = None
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Name the random streams, for an approach."""
+        return {"keys": self.keys, "seed": self.seed}
 
 
-def is_read(game: Game, rows: Rows, predictions: Outputs) -> Masks:
-    """Rows (R, M) whose predictions (R, O) are the sums that were read, (R,); those with gaps to draw have none."""
-    function, limit = game.function, game.read_limit
-    if function is None or limit is None:
-        return np.ones(len(rows), dtype=bool)
-    met = is_met(function, rows, predictions, limit, game.example_rows[0])
-    return met | (np.isnan(rows).any(axis=1) & bool(fillers_of(game.parts)))
+Group = Sequence[Request]
+"""Requests that are predicted in one call of the model: small calls are dear for a forest."""
 
 
-def error_factors(game: Game, rows: Rows) -> Floats:
-    """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
-    factors = np.ones((len(game.plan.masks), len(game.predictor.output_names)))
-    for part in without_model(game.parts, game.function):
-        if is_sampler(part.approach) and _has_unknown_error(part, rows, game):
-            factors[part.positions] = measure_error_factors(
-                part,
-                game.predictor,
-                rows,
-                game.plan,
-                game.masks,
-                game.n_samples,
-                seed=game.seed,
-            )
-    return factors
+@dataclass(frozen=True, slots=True, eq=False)
+class ValueEngine:
+    """A model and how to compute; see `run` and `estimate`."""
+
+    predictor: Predictor
+    settings: Settings
+
+    def run(self, groups: Sequence[Group], *, by_member: bool = False) -> Iterator[list[Moments]]:
+        """Moments of every group's requests, in order: one for a request, or one for each coalition with `own` rows.
+
+        With `by_member` they tell how far members of an ensemble differ.
+        """
+        runs = (list(some) for _, some in groupby(groups, key=self._goes_to_device))
+        results = chain.from_iterable(self._run_alike(some, by_member=by_member) for some in runs)
+        show, total = self.settings.progress, len(groups)
+        bar: Iterable[list[Moments]] = make_bar(results, show=show, total=total, desc="v(S)", unit="block")
+        yield from bar
+
+    def estimate(
+        self,
+        parts: Sequence[Part],
+        X: Rows,
+        masks: Masks,
+        n_samples: Indices,
+        *,
+        seed: int,
+        spread: MemberSpread | None = None,
+    ) -> Moments:
+        """Estimate v(S) of every interior coalition and every row of `X` (R, M).
+
+        Parameters
+        ----------
+        parts : fitted approaches and the positions of the coalitions that each answers for
+        masks : (C, M) coalitions, the empty one first and the grand one last; these two are left at zero
+        n_samples : (C,) samples per coalition; unused by approaches that do not sample
+        spread : takes up how far members of an ensemble differ
+        """
+        shape = (len(masks), len(X), len(self.predictor.output_names))
+        found = Moments(np.zeros(shape), np.zeros(shape), np.zeros(len(masks), dtype=bool), 0)
+        keys, n_evaluations = row_keys(X, self.predictor.units), 0
+        blocks = [block for part in parts for block in self.plan_blocks(part, n_samples, X.shape)]
+        requests = [
+            (Request(b.approach, X[b.rows], keys[b.rows], masks[b.coalitions], b.n_samples, seed),) for b in blocks
+        ]
+        for block, (moments,) in zip(blocks, self.run(requests, by_member=spread is not None), strict=True):
+            found.means[block.coalitions, block.rows] = moments.means
+            found.variances[block.coalitions, block.rows] = moments.variances
+            found.is_nominal[block.coalitions] = moments.is_nominal
+            n_evaluations += moments.n_evaluations
+            if spread is not None and moments.members is not None:
+                spread.add(block.coalitions, block.rows, moments.members)
+        return replace(found, n_evaluations=n_evaluations)
+
+    def rows_at_once(self, n_features: int) -> int:
+        """Rows of samples that fit the memory budget, shared by all workers, in one call of the model."""
+        budget = self.settings.memory_budget // max(1, self.settings.n_jobs)
+        return min(_BLOCK_ROWS, rows_that_fit(budget, n_features))
+
+    def _goes_to_device(self, group: Group) -> bool:
+        return self.settings.device is not None and all(draws_on_device(one.approach) for one in group)
+
+    def _run_alike(self, groups: Sequence[Group], *, by_member: bool) -> Iterable[list[Moments]]:
+        """Run groups that all go to the device, or none of them."""
+        if self._goes_to_device(groups[0]):
+            return self._run_on_device(groups)
+        work = partial(_evaluate_group, predictor=self.predictor, by_member=by_member)
+        n_jobs = self.settings.n_jobs
+        n_jobs = min(n_jobs, len(groups)) if n_jobs > 0 else n_jobs
+        if n_jobs == 1:
+            return map(work, groups)
+        from joblib import Parallel, delayed
+
+        parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", pre_dispatch="n_jobs")
+        found: Iterable[list[Moments]] = parallel(delayed(work)(group) for group in groups)
+        return found
+
+    def _run_on_device(self, groups: Sequence[Group]) -> Iterator[list[Moments]]:
+        """Results of groups whose samples are drawn on the device, in order."""
+        from condshap.models.on_device import on_device
+        from condshap.values.device import draw_on_device, reduce_blocks
+
+        assert self.settings.device is not None
+        draws = (draw_on_device(request, self.settings.device) for group in groups for request in group)
+        reduced = iter(reduce_blocks(chain.from_iterable(draws), on_device(self.predictor)))
+        for group in groups:
+            n = sum(1 if request.own is None else len(request.own) for request in group)
+            yield [
+                Moments(means, variances, np.full(len(means), factor is None), n_rows, members)
+                for means, variances, factor, n_rows, members in (next(reduced) for _ in range(n))
+            ]
+
+    def plan_blocks(self, part: Part, n_samples: Indices, shape: tuple[int, int]) -> Iterator[Block]:
+        """Blocks of a part's coalitions with the same number of samples k, times rows, that fit into memory."""
+        n_rows, _ = shape
+        wanted = n_samples[part.positions] if is_sampler(part.approach) else np.ones(len(part.positions), np.intp)
+        for k in np.unique(wanted)[::-1]:
+            positions, limit = part.positions[wanted == k], self._samples_at_once(part.approach, shape[1], int(k))
+            rows_at_once = int(np.clip(limit // k, 1, n_rows))
+            coalitions_at_once = max(1, limit // (int(k) * rows_at_once))
+            for start in range(0, len(positions), coalitions_at_once):
+                chosen = positions[start : start + coalitions_at_once]
+                for first in range(0, n_rows, rows_at_once):
+                    yield Block(part.approach, chosen, slice(first, first + rows_at_once), int(k))
+
+    def _samples_at_once(self, approach: Any, n_features: int, k: int) -> int:
+        """Samples of a block, with k of each pair: what fits the device, or the host's budget, if the model is there."""
+        budget = self.settings.memory_budget // max(1, self.settings.n_jobs)
+        here = min(_BLOCK_ROWS * (2 if k >= _MANY else 1), rows_that_fit(budget, n_features))
+        if self.settings.device is None or not draws_on_device(approach):
+            return here
+        from condshap.models.on_device import on_device
+        from condshap.values.device import rows_at_once
+
+        there = rows_at_once(n_features, self.settings.device)
+        return there if on_device(self.predictor).is_there else min(here, there)
 
 
-def aim_of(game: Game, factors: Floats) -> Aim:
-    """What `target_error` asks for."""
-    wanted = float(game.target_error or 0.0)
-    return Aim(wanted, squared_influences(game.plan), game.n_samples, factors)
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Coalitions of an approach, at positions (c,) in the plan, times rows, with the same number of samples."""
+
+    approach: Any
+    coalitions: Indices
+    rows: slice
+    n_samples: int
 
 
-def _estimate(
-    game: Game,
-    rows: Rows,
-    predictions: Outputs,
-    positions: Indices,
-    settings: Settings,
-    function: AdditiveFunction | None,
-    spread: MemberSpread | None,
-) -> ValueTable:
-    """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
-    is_usual = function is game.function
-    parts = without_model(restrict_parts(game.parts, positions), function)
-    samples, masks = game.n_samples if is_usual else game.asked_samples, game.masks[positions]
-    measured = game.error_factors
-    factors = measured if is_usual else np.ones_like(measured)  # of independent draws: no less
-    asked: dict[str, Any] = {"seed": game.seed, "settings": settings}
-    moments = estimate_values(parts, game.predictor, rows, masks, samples[positions], spread=spread, **asked)
-    if spread is not None:
-        spread.count_noise(moments.variances * _honest(moments, factors[positions]))
-    if game.target_error is not None:  # of all coalitions
-        aim = replace(aim_of(game, factors), n_samples=samples)
-        moments = reach_target(parts, game.predictor, rows, masks, moments, aim, **asked)
-    return _complete(game, moments, predictions, positions, factors)
+def draws_on_device(approach: Any) -> bool:
+    """Tell whether an approach can leave its draws on a device."""
+    return hasattr(approach, "sample_on")
 
 
-def _honest(moments: Moments, factors: Floats) -> Floats:
-    """What turns variances (C, R, O) into honest ones, (C, 1, O)."""
-    return np.where(moments.is_nominal[:, None], factors, 1.0)[:, None, :]
+def _evaluate_group(group: Group, *, predictor: Predictor, by_member: bool) -> list[Moments]:
+    """Draw all requests of a group and predict them in one call; values of regressors need none."""
+    first = group[0].approach
+    if not is_sampler(first):
+        return [_regress(request, by_member=by_member) for request in group]
+    batches: list[Batch] = []
+    for request in group:
+        samples, rows, masks = draw(request.approach, request.rows, request.masks, request.n_samples, **request.where)
+        if request.own is None:
+            batches.append((samples, rows, masks))
+        else:
+            batches += [(cut(samples, c, own), rows[own], masks[c : c + 1]) for c, own in enumerate(request.own)]
+    return evaluate(batches, predictor, by_member=by_member)
 
 
-def _complete(game: Game, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
-    """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
-    values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
-    is_grand = positions == len(game.plan.masks) - 1
-    values[positions == 0], values[is_grand] = game.base_value, predictions
-    variances *= _honest(moments, factors[positions])
-    errors = np.sqrt(variances, out=variances)
-    n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
-    return ValueTable(game.plan.masks[positions], values, errors, n_evaluations)
+def _regress(request: Request, *, by_member: bool) -> Moments:
+    """Values (c, r, O) of an approach that does not sample; nothing in them is random."""
+    approach, apart = request.approach, None
+    if by_member and hasattr(approach, "estimate_members"):
+        each = np.asarray(approach.estimate_members(request.rows, request.masks))  # (E, c, r, O)
+        means = np.asarray(each.mean(axis=0))
+        apart = each - means
+    else:
+        means = np.asarray(approach.estimate(request.rows, request.masks))
+    return Moments(means, np.zeros_like(means), np.zeros(len(means), dtype=bool), 0, apart)
 
 
-def _has_unknown_error(part: Part, rows: Rows, game: Game) -> bool:
-    """Try one small sample to see whether the approach leaves its error to be measured."""
-    if len(part.positions) == 0:
-        return False
-    first = part.positions[:1]
-    keys = np.zeros(1, dtype=np.uint64)
-    n_samples = int(game.n_samples[first[0]])
-    samples = part.approach.sample(rows[:1], game.masks[first], n_samples, keys=keys, seed=0)
-    return samples.error_factor is None
+def cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
+    """Copy samples of one coalition and some of the rows; views would keep all the others in memory."""
+    one = slice(coalition, coalition + 1)
+    arrays = {name: getattr(samples, name, None) for name in ("rows", "indices", "values", "weights")}
+    kept: dict[str, Any] = {name: array[one, rows].copy() for name, array in arrays.items() if array is not None}
+    if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
+        kept["may_repeat"] = samples.may_repeat[one]
+    return replace(samples, **kept)

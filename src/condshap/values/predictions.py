@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,26 @@ import numpy as np
 from condshap.exceptions import ModelError, OptionError
 from condshap.models.predictor import Predictor
 from condshap.options import floats_or_nan
+from condshap.runtime.memory import rows_that_fit
 from condshap.seeding import row_keys
 from condshap.types import LARGEST, SMALLEST, Floats, Indices, Masks, Outputs, Rows
 from condshap.values.assignments import Part
-from condshap.values.table import draw, evaluate
+from condshap.values.engine import Request, ValueEngine
+from condshap.values.table import Settings
 
 _FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
 def predict_rows(
-    predictor: Predictor, parts: Sequence[Part], rows: Rows, budget: int, *, seed: int, known: Outputs | None = None
+    predictor: Predictor,
+    parts: Sequence[Part],
+    rows: Rows,
+    settings: Settings,
+    *,
+    seed: int,
+    known: Outputs | None = None,
 ) -> Outputs:
-    """Predict rows (n, M) in batches that fit the memory budget in bytes; (n, O).
+    """Predict rows (n, M) in batches that fit the memory budget; (n, O).
 
     Where an approach draws missing values because the model refuses them, f(x) is the mean over such draws.
 
@@ -29,6 +38,7 @@ def predict_rows(
     ----------
     known : (n, O) what `predict_early` has found before training
     """
+    budget = settings.memory_budget
     outputs = predict_early(predictor, rows, budget) if known is None else known.copy()
     gaps = np.asarray(np.isnan(outputs).any(axis=1))
     fillers = fillers_of(parts)
@@ -36,9 +46,14 @@ def predict_rows(
         outputs[gaps] = predict_complete(predictor, rows[gaps], budget)
         return outputs
     everything = np.ones((1, rows.shape[1]), dtype=bool)
-    for some in _pieces(gaps, max(1, _at_once(rows, budget) // _FILLS)):
-        batch = draw(fillers[0], rows[some], everything, _FILLS, row_keys(rows[some], predictor.units), seed)
-        outputs[some] = evaluate([batch], predictor)[0].means[0]
+    pieces = list(_pieces(gaps, max(1, rows_that_fit(budget, rows.shape[1]) // _FILLS)))
+    requests = [
+        [Request(fillers[0], rows[some], row_keys(rows[some], predictor.units), everything, _FILLS, seed)]
+        for some in pieces
+    ]
+    engine = ValueEngine(predictor, replace(settings, progress=False, n_jobs=1))
+    for some, (found,) in zip(pieces, engine.run(requests), strict=True):
+        outputs[some] = found.means[0]
     return outputs
 
 
@@ -53,7 +68,7 @@ def predict_early(predictor: Predictor, rows: Rows, budget: int) -> Outputs:
 def predict_complete(predictor: Predictor, rows: Rows, budget: int) -> Outputs:
     """Predict rows (n, M) that the model takes as they are, in batches that fit the memory budget; (n, O)."""
     outputs = np.empty((len(rows), len(predictor.output_names)))
-    for some in _pieces(np.ones(len(rows), dtype=bool), _at_once(rows, budget)):
+    for some in _pieces(np.ones(len(rows), dtype=bool), rows_that_fit(budget, rows.shape[1])):
         outputs[some] = predictor(rows[some])
     return outputs
 
@@ -91,10 +106,6 @@ def without_gaps(rows: Rows, n: int = 8) -> Rows:
         present = rows[~np.isnan(rows[:, j]), j]
         some[np.isnan(some[:, j]), j] = present[0] if len(present) else np.nan
     return some
-
-
-def _at_once(rows: Rows, budget: int) -> int:
-    return max(1, budget // (40 * int(rows.shape[1]) + 64))
 
 
 def _pieces(chosen: Masks, at_once: int) -> Iterator[Indices]:
