@@ -167,7 +167,7 @@ def _packages_used(game: Game, device: str | None) -> set[str]:
     classes = {base.__module__.split(".")[0] for kind in map(type, (model, last)) for base in kind.__mro__}
     used = classes & {"torch", "xgboost", "lightgbm"}
     for part in game.parts:
-        used |= set(getattr(part.approach, "packages", ()))
+        used |= set(part.can.packages)
     return used if device is None else used | {"torch"}
 
 

@@ -185,8 +185,8 @@ def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: R
     """Fit the approaches to training rows (N, M); what they leave open, the explainer decides."""
     plan = _of_features(_learning_plan(setup.plan, setup.pairs), setup.players)
     for part in parts:
-        for option in ("device", "progress"):
-            if getattr(part.approach, option, None) == "auto":
+        for option in part.can.leaves_open:
+            if getattr(part.approach, option) == "auto":
                 setattr(part.approach, option, getattr(explainer, option))
         fit_approach(part.approach, rows, setup.schema, plan=plan, seed=seed, predict=setup.predictor)
     return tuple(parts)

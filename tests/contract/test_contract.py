@@ -3,6 +3,7 @@
 import pytest
 
 from condshap.approaches import available_approaches, find_approach
+from condshap.approaches.base import Capabilities
 from condshap.testing import approach_checks, cases, check_approach
 
 CASES = [case for name in available_approaches() for case in cases(find_approach(name)())]
@@ -25,7 +26,7 @@ class _Broken:
         self.supports, self.handles_missing, self.needs_model = self.inner.supports, False, False
         self.calls = 0
         if fault.startswith("expects"):
-            self.expects_exactly = True
+            self.capabilities = Capabilities(expects=True, expects_exactly=True)
             self.expect = lambda *a, function, **options: self.expected(
                 self.inner.expect(*a, function=function, **options), function
             )

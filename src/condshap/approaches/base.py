@@ -1,10 +1,9 @@
 """Rows, masks -> conditional samples: what every approach must offer.
 
 An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
-this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What an approach may offer as
-well: `Storable`, so that a fitted explainer can be saved, `Expecting`, for additive models, and ``check_options``, so that
-what `fit` would refuse is refused before any other approach is trained. The draw check after a fit heeds
-``ignores_dependence`` (no warning), ``compares_all_rows`` (fewer rows) and ``asks_model_to_sample`` (no check).
+this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What it offers beyond sampling or
+estimating, it declares in one object, `Capabilities`; nobody tries methods out, and the contract suite checks that the
+declaration is true.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.coalitions import CoalitionPlan
-from condshap.exceptions import SchemaError, listing
+from condshap.exceptions import ApproachError, SchemaError, listing
 from condshap.numerics.affine import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
@@ -90,6 +89,43 @@ class Outcomes:
     weights: Floats | None = None
     error_factor: float | Floats | None = 0.0
     members: Indices | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What an approach can do, as it declares in ``capabilities``.
+
+    Attributes
+    ----------
+    samples : it has `sample`; else it has `estimate` (`ValueRegressor`)
+    default_samples : samples per row and coalition that it wants; None leaves the choice to the engine, by coalition size
+    draws_on_device : it has `sample_on`, see `DeviceSampler`
+    expects, expects_exactly : it has `expect`, see `Expecting`; one outcome a pair says it all
+    has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread tells the error of training
+    is_storable : it has `to_state` and `from_state`, see `Storable`
+    checks_options : it has ``check_options(X, schema, *, plan)``, which refuses its options before anything is trained
+    fills_missing : it draws known features that are missing, because the model refuses gaps
+    ignores_dependence : draws are not meant to look like rows, so that the draw check does not warn
+    compares_all_rows : sampling compares all pairs of rows, so that the draw check takes fewer of them
+    asks_model_to_sample : sampling calls the model, so that there is no draw check
+    leaves_open : options that may be "auto", which the explainer then decides
+    packages : that have a hand in the numbers, for the provenance
+    """
+
+    samples: bool = True
+    default_samples: int | None = None
+    draws_on_device: bool = False
+    expects: bool = False
+    expects_exactly: bool = False
+    has_members: bool = False
+    is_storable: bool = False
+    checks_options: bool = False
+    fills_missing: bool = False
+    ignores_dependence: bool = False
+    compares_all_rows: bool = False
+    asks_model_to_sample: bool = False
+    leaves_open: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
 
 class ConditionalSampler(Protocol):
@@ -202,14 +238,52 @@ class Storable(Protocol):
         ...
 
 
+def capabilities_of(approach: Any) -> Capabilities:
+    """What an approach declares.
+
+    One with nothing but the attributes and methods of `ConditionalSampler` or `ValueRegressor` need not declare it. One that
+    offers more without saying so is refused, with what to write: what it offers would be left out without a word.
+    """
+    declared = getattr(approach, "capabilities", None)
+    if isinstance(declared, Capabilities):
+        return declared
+    lacking = [name for name in ("name", "supports", "handles_missing") if not hasattr(approach, name)]
+    undeclared = [name for name in _DECLARED_BY if hasattr(approach, name)]
+    if lacking or undeclared:
+        what = f"it has no {listing(lacking)}" if lacking else f"it has {listing(undeclared)} and does not say so"
+        raise ApproachError(
+            f"an approach must declare what it can do, but {type(approach).__name__} does not: {what}. Write in its class\n"
+            "    name, supports, handles_missing, needs_model = 'mine', ALL_KINDS, False, False\n"
+            f"    capabilities = Capabilities({_example(approach)})\n"
+            "with names from condshap.approaches.base; Capabilities there says what else there is."
+        )
+    return Capabilities(samples=hasattr(approach, "sample"))
+
+
+_DECLARED_BY = {
+    "sample_on": "draws_on_device", "expect": "expects", "estimate_members": "has_members", "to_state": "is_storable",
+    "check_options": "checks_options", "default_samples": "default_samples", "expects_exactly": "expects_exactly",
+    "ignores_dependence": "ignores_dependence", "compares_all_rows": "compares_all_rows", "packages": "packages",
+    "asks_model_to_sample": "asks_model_to_sample",
+}  # fmt: skip
+"""What an approach may have, and by which of the capabilities it says so."""
+
+
+def _example(approach: Any) -> str:
+    """Declaration that an approach lacks, as it could be written."""
+    values = {"default_samples": "250", "packages": "('torch',)"}
+    found = [f"{says}={values.get(says, True)}" for name, says in _DECLARED_BY.items() if hasattr(approach, name)]
+    return ", ".join([f"samples={hasattr(approach, 'sample')}", *found])
+
+
 def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     """Tell an approach that samples from one that estimates E[f(X) | x_known] directly."""
-    return hasattr(approach, "sample")
+    return capabilities_of(approach).samples
 
 
 def check_approach_options(approach: Any, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
-    """Let an approach that has ``check_options(X, schema, *, plan)`` refuse its options before anything is trained."""
-    if hasattr(approach, "check_options"):
+    """Let an approach refuse its options before anything is trained."""
+    if capabilities_of(approach).checks_options:
         approach.check_options(X, schema, plan=plan)
 
 

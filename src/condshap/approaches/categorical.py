@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import State
+from condshap.approaches.base import Capabilities, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.options import as_number, check_choice
@@ -56,6 +56,7 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = frozenset({Kind.CATEGORICAL})
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(samples=False, is_storable=True, checks_options=True)
 
     def __init__(self, epsilon: float = 0.001, joint_table: Table | None = None, share_unseen: bool = False) -> None:
         self.epsilon = epsilon

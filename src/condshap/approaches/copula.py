@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
+from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, Outcomes, State
 from condshap.approaches.gaussian import COVARIANCES, fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
@@ -47,8 +47,9 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
-    default_samples: ClassVar[int | None] = None
-    expects_exactly: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        draws_on_device=True, expects=True, is_storable=True, checks_options=True
+    )
 
     def __init__(self, margins: str = "empirical", covariance: str = "sample") -> None:
         self.margins = margins

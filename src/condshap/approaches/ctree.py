@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
+from condshap.approaches.base import ALL_KINDS, Capabilities, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.affine import AdditiveFunction, add_terms
@@ -43,8 +43,9 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
-    default_samples: ClassVar[int | None] = 250
-    expects_exactly: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        default_samples=250, expects=True, expects_exactly=True, is_storable=True, checks_options=True
+    )
 
     def __init__(
         self,

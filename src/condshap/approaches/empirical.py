@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, Donors, State
+from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, Donors, State
 from condshap.approaches.gaussian import fit_normal, given_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
@@ -47,8 +47,6 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
     name: ClassVar[str] = "empirical"
     supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
     handles_missing: ClassVar[bool] = False
-    default_samples: ClassVar[int | None] = 250
-    compares_all_rows: ClassVar[bool] = True  # so the draw check makes do with fewer of them
 
     def __init__(
         self, sigma: float = 0.1, eta: float = 0.95, bandwidth: str = "fixed", covariance: Floats | None = None
@@ -64,9 +62,15 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         return self.bandwidth != "fixed"
 
     @property
-    def asks_model_to_sample(self) -> bool:
-        """Bandwidths are found for every row that is explained: too dear for the draw check."""
-        return self.needs_model
+    def capabilities(self) -> Capabilities:
+        """Bandwidths by a criterion are found for every row that is explained, by calls of the model."""
+        return Capabilities(
+            default_samples=250,
+            is_storable=True,
+            checks_options=True,
+            compares_all_rows=True,
+            asks_model_to_sample=self.needs_model,
+        )
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse a bandwidth, a share or a covariance that is none of rows (N, M)."""

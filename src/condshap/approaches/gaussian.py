@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, Outcomes, State
+from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
@@ -55,8 +55,9 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
-    default_samples: ClassVar[int | None] = None
-    expects_exactly: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        draws_on_device=True, expects=True, expects_exactly=True, is_storable=True, checks_options=True
+    )
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
         self.mean = mean

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Donors, Outcomes, State
+from condshap.approaches.base import ALL_KINDS, Capabilities, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
@@ -32,9 +32,9 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
-    default_samples: ClassVar[int | None] = 128
-    expects_exactly: ClassVar[bool] = True
-    ignores_dependence: ClassVar[bool] = True  # so the draw check records what it finds, but does not warn
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        default_samples=128, expects=True, expects_exactly=True, is_storable=True, ignores_dependence=True
+    )
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""

@@ -18,7 +18,7 @@ from condshap.approaches._regression import (
     fit_best,
     level_counts,
 )
-from condshap.approaches.base import ALL_KINDS, State
+from condshap.approaches.base import ALL_KINDS, Capabilities, State
 from condshap.coalitions import CoalitionPlan
 from condshap.runtime.threads import single_threaded_blas
 from condshap.schema import FeatureSchema, Kind
@@ -46,6 +46,7 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(samples=False, is_storable=True, checks_options=True)
 
     def __init__(self, regressor: Any = None) -> None:
         self.regressor = regressor

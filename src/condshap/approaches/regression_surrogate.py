@@ -21,7 +21,7 @@ from condshap.approaches._regression import (
     level_counts,
     masked_levels,
 )
-from condshap.approaches.base import ALL_KINDS, State
+from condshap.approaches.base import ALL_KINDS, Capabilities, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.subsets import random_subsets
@@ -69,6 +69,9 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        samples=False, has_members=True, is_storable=True, checks_options=True
+    )
 
     def __init__(
         self, regressor: Any = None, n_coalitions_per_row: int | None = None, n_members: int | None = None

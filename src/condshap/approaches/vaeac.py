@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from condshap.approaches.base import ALL_KINDS, DrawnRows, Outcomes, State
+from condshap.approaches.base import ALL_KINDS, Capabilities, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
 from condshap.options import check_choice, check_device
@@ -61,11 +61,9 @@ class VAEAC(VAEACOptions):
     """
 
     name: ClassVar[str] = "vaeac"
-    packages: ClassVar[tuple[str, ...]] = ("torch",)
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
-    expects_exactly: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -138,9 +136,18 @@ class VAEAC(VAEACOptions):
         return float(1.0 - self.votes_[-1])
 
     @property
-    def default_samples(self) -> int | None:
-        """As in the paper where draws are plain; by coalition size where they are quasi-Monte Carlo."""
-        return _PAPER_SAMPLES if self.draws == "plain" else None
+    def capabilities(self) -> Capabilities:
+        """250 samples as in the paper where draws are plain; by coalition size where they are quasi-Monte Carlo."""
+        return Capabilities(
+            default_samples=_PAPER_SAMPLES if self.draws == "plain" else None,
+            draws_on_device=True,
+            expects=True,
+            is_storable=True,
+            checks_options=True,
+            fills_missing=vars(self).get("fills_missing_", False),
+            leaves_open=("device", "progress"),
+            packages=("torch",),
+        )
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse options outside their range, and a support that does not hold rows (N, M)."""

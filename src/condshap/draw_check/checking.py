@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import stdtrit
 
-from condshap.approaches.base import ConditionalSampler, Donors, DrawnRows
+from condshap.approaches.base import ConditionalSampler, Donors, DrawnRows, capabilities_of
 from condshap.coalitions import CoalitionPlan
 from condshap.draw_check.result import Departure, DrawCheck, judge
 from condshap.exceptions import CondShapWarning, listing
@@ -104,7 +104,7 @@ def check_draws(
 
 def announce_departures(check: DrawCheck | None, parts: Sequence[Part]) -> None:
     """Warn, by the names of the columns, where draws do not look like rows, unless an approach says that they will not."""
-    said = {part.approach.name for part in parts if getattr(part.approach, "ignores_dependence", False)}
+    said = {part.approach.name for part in parts if part.can.ignores_dependence}
     if check is None or all(one.approach in said for one in check.large):
         return
     names = listing(sorted({one.approach for one in check.large} - said))
@@ -145,7 +145,8 @@ def _coalitions(parts: Sequence[Part], plan: CoalitionPlan, masks: Masks, seed: 
 
 def _can_be_checked(approach: object) -> bool:
     """Whether it draws, without calls of the model."""
-    return hasattr(approach, "sample") and not getattr(approach, "asks_model_to_sample", False)
+    can = capabilities_of(approach)
+    return can.samples and not can.asks_model_to_sample
 
 
 def _lends(approach: ConditionalSampler, compared: _Compared, known: Masks, seed: int) -> bool:
@@ -161,10 +162,10 @@ def _draw_tables(
 
     Of donors as many are asked for as usual, because fewer may be others, and a few drawn from them; draws are dear.
     """
-    if getattr(approach, "compares_all_rows", False):
+    if capabilities_of(approach).compares_all_rows:
         compared = compared.some(max(_FEW, _PAIRS // len(compared.training)))
     X = compared.training[compared.positions]
-    usual = min(len(compared.training), getattr(approach, "default_samples", None) or _DONORS)
+    usual = min(len(compared.training), capabilities_of(approach).default_samples or _DONORS)
     n_samples = usual if lends else _SAMPLES
     samples = draw(approach, X, known[None], n_samples, compared.keys, seed)[0]
     if isinstance(samples, Donors):

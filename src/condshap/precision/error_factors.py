@@ -96,7 +96,7 @@ def share_samples(
     for part in parts:
         if not is_sampler(part.approach):
             continue
-        default = getattr(part.approach, "default_samples", None)
+        default = part.can.default_samples
         if n_samples is not None:
             samples[part.positions] = n_samples
         elif default is None:

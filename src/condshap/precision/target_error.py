@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from condshap.approaches.base import is_sampler
 from condshap.exceptions import OptionError
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.runtime.announcing import announce
@@ -77,7 +76,7 @@ def choose_samples(
     wanted = nearest_power_of_two(np.clip(factor * share, _LEAST, _MOST))
     most = np.full(len(masks), _MOST)
     for part in parts:
-        if is_sampler(part.approach) and getattr(part.approach, "default_samples", None) is not None:
+        if part.can.samples and part.can.default_samples is not None:
             most[part.positions] = min(_MOST, len(X))  # donors are drawn without replacement
     return np.where(is_random, np.minimum(wanted, most), aim.n_samples).astype(np.intp)
 

@@ -105,7 +105,7 @@ def _facts_of(part: Part) -> dict[str, Any]:
 def _arrays_of(part: Part) -> list[npt.NDArray[Any]]:
     """What an approach has learned, where it can be stored; else rows, options and seed must do."""
     try:
-        state = part.approach.to_state() if hasattr(part.approach, "to_state") else None
+        state = part.approach.to_state() if part.can.is_storable else None
     except Exception:  # an approach of somebody's own, which saving will complain about
         return []
     arrays = [array for _, array in sorted(state.arrays.items())] if isinstance(state, State) else []

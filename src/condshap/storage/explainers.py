@@ -180,7 +180,7 @@ def _is_same(a: FeatureSchema, b: FeatureSchema) -> bool:
 
 def _store_part(part: Part) -> State:
     approach = part.approach
-    if not hasattr(approach, "to_state") or not hasattr(approach, "from_state"):
+    if not part.can.is_storable:
         raise StorageError(
             f"an approach must have to_state and from_state for its explainer to be saved, got '{approach.name}' "
             f"({type(approach).__name__}) without them. Add these methods, see condshap.approaches.base.Storable, or fit "

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from condshap.approaches.base import State, check_missing, check_supported, is_sampler, restore_approach
+from condshap.approaches.base import (
+    State,
+    capabilities_of,
+    check_missing,
+    check_supported,
+    is_sampler,
+    restore_approach,
+)
 from condshap.exceptions import SchemaError
 from condshap.numerics.affine import AffineFunction
 from condshap.numerics.curves import Curve, CurvedFunction
@@ -63,6 +70,28 @@ def check_says_who_it_is(case: Case) -> None:
 
 
 @contract
+def check_can_do_what_it_declares(case: Case) -> None:
+    """Every capability that is declared has its method, and every such method is declared."""
+    approach = case.approach
+    can = capabilities_of(approach)
+    methods = {
+        "sample": can.samples,
+        "estimate": not can.samples,
+        "sample_on": can.draws_on_device,
+        "expect": can.expects,
+        "estimate_members": can.has_members,
+        "to_state": can.is_storable,
+        "from_state": can.is_storable,
+        "check_options": can.checks_options,
+    }
+    lacking = [name for name, declared in methods.items() if declared and not hasattr(approach, name)]
+    silent = [name for name, declared in methods.items() if not declared and hasattr(approach, name)]
+    assert not lacking, f"capabilities declare {lacking}, which are not there"
+    assert not silent, f"capabilities must declare {silent}, which are there"
+    assert can.expects or not can.expects_exactly, "expects_exactly needs expects"
+
+
+@contract
 def check_fit_returns_the_approach_itself(case: Case) -> None:
     """``fit`` returns self, so that calls can be chained."""
     fresh = fresh_copy(case.approach)
@@ -109,11 +138,11 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
 def check_expects_what_it_knows(case: Case) -> None:
     """What is expected of an additive function of known features is its value, if the approach offers ``expect``."""
     fitted, masks = case.fitted(), interior(case)
-    if not hasattr(fitted, "expect") or np.isnan(case.train).any():
+    can = capabilities_of(fitted)
+    if not can.expects or np.isnan(case.train).any():
         return  # what donors with gaps would make of a function is not asked: many models refuse gaps
-    assert isinstance(fitted.expects_exactly, bool), "expects_exactly must be True or False"
     rows, keys = case.rows, row_keys(case.rows)
-    n_expected = 1 if fitted.expects_exactly else N_SAMPLES
+    n_expected = 1 if can.expects_exactly else N_SAMPLES
     for c, mask in enumerate(masks):
         for function in (_line_of(case, mask), _curves_of(case, mask)):
             found = fitted.expect(rows, masks[c : c + 1], N_SAMPLES, function=function, keys=keys, seed=0)
@@ -205,7 +234,7 @@ def check_other_rows_and_coalitions_do_not_matter(case: Case) -> None:
 def check_draws_on_a_device_are_the_same(case: Case) -> None:
     """An approach that draws on a device draws there what it draws elsewhere; tried on the CPU as one."""
     fitted, masks = case.fitted(), interior(case)
-    if not hasattr(fitted, "sample_on"):
+    if not capabilities_of(fitted).draws_on_device:
         return
     asked: dict[str, Any] = {"keys": row_keys(case.rows), "seed": 0}
     here = fitted.sample(case.rows, masks, N_SAMPLES, **asked)
@@ -231,7 +260,7 @@ def check_a_pickled_copy_answers_the_same(case: Case) -> None:
 def check_a_stored_copy_answers_the_same(case: Case) -> None:
     """Arrays and facts are enough to make a fitted approach again, if it offers ``to_state``; bit for bit."""
     fitted = case.fitted()
-    if not hasattr(fitted, "to_state"):
+    if not capabilities_of(fitted).is_storable:
         return
     state = fitted.to_state()
     kinds = {name: np.asarray(array).dtype.kind for name, array in state.arrays.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from condshap.approaches import find_approach
-from condshap.approaches.base import Approach
+from condshap.approaches.base import Approach, Capabilities, capabilities_of
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import ApproachError
 from condshap.types import Indices
@@ -23,6 +23,11 @@ class Part:
 
     approach: Any
     positions: Indices
+
+    @property
+    def can(self) -> Capabilities:
+        """What the approach declares."""
+        return capabilities_of(self.approach)
 
 
 def make_parts(approach: str | Approach | Sequence[str | Approach], plan: CoalitionPlan) -> tuple[Part, ...]:
@@ -59,9 +64,10 @@ def new_approach(approach: str | Approach) -> Any:
     if isinstance(approach, str):
         return find_approach(approach)()
     is_object = not isinstance(approach, type) and hasattr(approach, "fit")
-    if not is_object or not (hasattr(approach, "sample") or hasattr(approach, "estimate")):
+    if not is_object or not (hasattr(approach, "sample") or hasattr(approach, "estimate")):  # no approach at all
         raise ApproachError(
             f"approach must be a name, an object with fit and sample (or estimate), or a list of these, got {approach!r}. "
             "condshap.available_approaches() lists the names."
         )
+    capabilities_of(approach)  # refused here, if at all
     return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)

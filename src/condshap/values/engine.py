@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from condshap.approaches.base import DrawnRows, is_sampler
+from condshap.approaches.base import DrawnRows, capabilities_of, is_sampler
 from condshap.models.predictor import Predictor
 from condshap.precision.members import MemberSpread
 from condshap.runtime.memory import rows_that_fit
@@ -193,7 +193,7 @@ class Block:
 
 def draws_on_device(approach: Any) -> bool:
     """Tell whether an approach can leave its draws on a device."""
-    return hasattr(approach, "sample_on")
+    return capabilities_of(approach).draws_on_device
 
 
 def _evaluate_group(group: Group, *, predictor: Predictor, by_member: bool) -> list[Moments]:
@@ -214,7 +214,7 @@ def _evaluate_group(group: Group, *, predictor: Predictor, by_member: bool) -> l
 def _regress(request: Request, *, by_member: bool) -> Moments:
     """Values (c, r, O) of an approach that does not sample; nothing in them is random."""
     approach, apart = request.approach, None
-    if by_member and hasattr(approach, "estimate_members"):
+    if by_member and capabilities_of(approach).has_members:
         each = np.asarray(approach.estimate_members(request.rows, request.masks))  # (E, c, r, O)
         means = np.asarray(each.mean(axis=0))
         apart = each - means

@@ -32,7 +32,7 @@ def find_unread(
 ) -> Masks:
     """Features (M,) that the model certainly never reads, and on which no other one depends for the approaches."""
     nothing = np.zeros(len(schema), dtype=bool)
-    if not all(getattr(part.approach, "ignores_dependence", False) for part in parts):
+    if not all(part.can.ignores_dependence for part in parts):
         return nothing
     if predictor.trees is not None:
         return _unread_by_trees(predictor, schema)

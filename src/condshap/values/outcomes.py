@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSamples, DrawnRows, Outcomes, is_sampler
+from condshap.approaches.base import (
+    Capabilities,
+    ConditionalSamples,
+    DrawnRows,
+    Outcomes,
+    capabilities_of,
+    is_sampler,
+)
 from condshap.exceptions import ModelError
 from condshap.numerics.affine import AdditiveFunction, add_terms
 from condshap.types import Floats, Masks, RowKeys, Rows
@@ -38,14 +45,14 @@ class OutcomeSampler:
         return str(self.approach.name)
 
     @property
-    def default_samples(self) -> int | None:
-        """Samples that suffice: one where nothing is random."""
-        is_exact = getattr(self.approach, "expects_exactly", False)
-        return 1 if is_exact else getattr(self.approach, "default_samples", None)
+    def capabilities(self) -> Capabilities:
+        """One sample suffices where nothing is random."""
+        own = capabilities_of(self.approach)
+        return Capabilities(default_samples=1 if own.expects_exactly else own.default_samples)
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Outcomes:
         """Return outcomes (C, R, K, O) for coalitions (C, M) and rows (R, M)."""
-        if hasattr(self.approach, "expect"):
+        if capabilities_of(self.approach).expects:
             outcomes: Outcomes = self.approach.expect(X, masks, n_samples, function=self.function, keys=keys, seed=seed)
         else:
             samples = self.approach.sample(X, masks, n_samples, keys=keys, seed=seed)

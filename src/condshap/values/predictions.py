@@ -75,7 +75,7 @@ def predict_complete(predictor: Predictor, rows: Rows, budget: int) -> Outputs:
 
 def fillers_of(parts: Sequence[Part]) -> list[Any]:
     """Approaches that draw missing values, because the model refuses them."""
-    return [part.approach for part in parts if getattr(part.approach, "fills_missing_", False)]
+    return [part.approach for part in parts if part.can.fills_missing]
 
 
 def given_base(base_value: Any, n_outputs: int) -> Floats:
