@@ -21,13 +21,12 @@ from condshap.models.outputs import are_in_range, as_outputs, check_count, find_
 from condshap.schema import FeatureSchema
 from condshap.tables.formats import TableFormat
 from condshap.trees import PackedTrees, read_trees
+from condshap.trees.cuda import DeviceTrees
 from condshap.trees.pipelines import split_pipeline, transform, with_one_job
 from condshap.types import Floats, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
-
-    from condshap.trees.cuda import DeviceTrees
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class Predictor:
             outputs = as_outputs(call_model(self.model, table, find_caller(last)), self.model, len(rows))
         return self(rows) if outputs is None else self._checked(outputs, rows)
 
-    def compared(self, rows: Rows) -> npt.NDArray[Any]:
+    def compared_numbers(self, rows: Rows) -> npt.NDArray[Any]:
         """Numbers (n, columns) that the trees compare with their thresholds, for rows (n, M)."""
         assert self.trees is not None
         numbers = find_numbers(self.trees, self._last_step_input(rows), split_pipeline(self.model)[1])
