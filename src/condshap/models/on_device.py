@@ -17,10 +17,10 @@ from condshap.types import LARGEST
 class DeviceModel(Protocol):
     """A model that is called in two halves, so that the next rows can be drawn between them.
 
-    `is_there` says whether rows stay on the device.
+    `keeps_rows_on_device` is False where they are copied to the host.
     """
 
-    is_there: ClassVar[bool]
+    keeps_rows_on_device: ClassVar[bool]
 
     def begin(self, rows: Tensor) -> Any:
         """Start on rows (n, M), without waiting for the device."""
@@ -44,7 +44,7 @@ def on_device(predictor: Predictor) -> DeviceModel:
 class TreesOnDevice:
     """Trees that are evaluated where the rows are."""
 
-    is_there: ClassVar[bool] = True
+    keeps_rows_on_device: ClassVar[bool] = True
     predictor: Predictor
     trees: DeviceTrees
 
@@ -75,7 +75,7 @@ def _are_fit(rows: Tensor, trees: DeviceTrees) -> Tensor:
 class ModuleOnDevice:
     """A torch module, which gets tensors and runs on its own device."""
 
-    is_there: ClassVar[bool] = True
+    keeps_rows_on_device: ClassVar[bool] = True
     predictor: Predictor
 
     def begin(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +93,7 @@ class ModuleOnDevice:
 class HostModel:
     """Any other model, on the host: rows are copied to page-locked memory while the device draws the next ones."""
 
-    is_there: ClassVar[bool] = False
+    keeps_rows_on_device: ClassVar[bool] = False
 
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor

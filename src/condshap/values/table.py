@@ -132,7 +132,7 @@ def estimate_values(
         from condshap.models.on_device import on_device
 
         model = on_device(predictor)
-        far = partial(_far_limit, X, settings, is_there=model.is_there)
+        far = partial(_far_limit, X, settings, is_there=model.keeps_rows_on_device)
         more = [block for part in there for block in _plan_blocks(part, n_samples, X.shape, far)]
         results = chain(results, _run_there(more, model, X, masks, keys, seed, settings))
         blocks = [*blocks, *more]
