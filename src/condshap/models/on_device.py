@@ -114,7 +114,7 @@ class HostModel:
         device, host_rows, arrived = begun
         if arrived is not None:
             arrived.synchronize()
-        return torch.as_tensor(self.predictor.sampled(host_rows.numpy()), device=device)
+        return torch.as_tensor(self.predictor.predict_fast(host_rows.numpy()), device=device)
 
     def _buffer(self, rows: Tensor) -> Tensor:
         """Take turns with two buffers (n, M): one is being read by the model while the other is being filled."""

@@ -85,8 +85,8 @@ class Predictor:
         """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
         return self._checked(self._all_outputs(rows), rows)
 
-    def sampled(self, rows: Rows) -> Outputs:
-        """Predict samples (n, M): the numbers of a call, in less time where the trees are known; outputs (n, O).
+    def predict_fast(self, rows: Rows) -> Outputs:
+        """Predict rows (n, M) as a call does, but by the trees where they are known, which is faster; outputs (n, O).
 
         Rows with numbers that the model refuses go to the model, which says so in its own words; in a pipeline only to its
         last step, because those before it may have changed them.

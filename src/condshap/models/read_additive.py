@@ -129,13 +129,13 @@ def _try_curves(
 ) -> tuple[AdditiveFunction, float]:
     """Curves that go beyond the training range by `reach` times its width, and how far they are from the model."""
     trial = _trial_rows(knots, schema, reach=reach)
-    expected = predictor.sampled(trial.copy())
-    at_base = predictor.sampled(base[None].copy())[0]
+    expected = predictor.predict_fast(trial.copy())
+    at_base = predictor.predict_fast(base[None].copy())[0]
 
     def ask(feature: Indices, values: Floats) -> Floats:
         asked = np.repeat(base[None], len(values), axis=0)
         asked[np.arange(len(values)), feature] = values
-        return np.asarray(predictor.sampled(asked) - at_base)
+        return np.asarray(predictor.predict_fast(asked) - at_base)
 
     limit = rounding_limit(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
     edges = {j: _first_edges(knots[:, j], reach) for j, one in enumerate(schema.features) if one.levels is None}
@@ -148,7 +148,7 @@ def _try_curves(
     n = len(base)
     function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask, limit)
     trial = _with_gaps(trial, np.asarray(np.isfinite(missing).all(axis=1)))
-    return function, rounding_distance(function(trial), predictor.sampled(trial.copy()))
+    return function, rounding_distance(function(trial), predictor.predict_fast(trial.copy()))
 
 
 def _read_numbers(
