@@ -107,7 +107,7 @@ def find_truth(design: Normal, forest: Any, X: pd.DataFrame, plan: CoalitionPlan
             draws = draw_conditional(
                 law, rows, plan.masks[[c]], int(counts[c]), keys=row_keys(rows), seed=1000 + i, stage="league truth"
             )
-            f = predictor.sampled(draws.reshape(-1, design.M))[:, 0]
+            f = predictor.predict_fast(draws.reshape(-1, design.M))[:, 0]
             means[i, c] = f.reshape(len(rows), -1).mean(axis=1)
     return solve(means, predictor(rows.copy())[:, 0], plan, base)
 

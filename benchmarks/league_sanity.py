@@ -80,7 +80,7 @@ def compare_means(explainer: Explainer, rows: Rows, draws: Rows, weights: Floats
 
 def compare_values(explainer: Explainer, predictions: Floats, draws: Rows, weights: Floats) -> list[list[float]]:
     """Value of a level by draws (n, M), mean prediction (O,) of its rows, and its standard error."""
-    v = weights @ explainer.predictor_.sampled(np.ascontiguousarray(draws))
+    v = weights @ explainer.predictor_.predict_fast(np.ascontiguousarray(draws))
     error = predictions.std(axis=0, ddof=1) / np.sqrt(len(predictions))
     return [v.tolist(), predictions.mean(axis=0).tolist(), error.tolist()]
 

@@ -138,7 +138,7 @@ def asked_of_models() -> Iterator[Asked]:
     """Count what condshap asks of models, by whatever way, without changing the models: trees stay known as trees."""
     from condshap.models.predictor import Predictor
 
-    asked, whole = Asked(), {name: getattr(Predictor, name) for name in ("__call__", "sampled")}
+    asked, whole = Asked(), {name: getattr(Predictor, name) for name in ("__call__", "predict_fast")}
     here = threading.local()
 
     def counted(name: str) -> Callable[..., Any]:

@@ -56,9 +56,9 @@ class Together:
         """Name of the model behind each output."""
         return tuple(name for name, one in self.predictors.items() for _ in one.output_names)
 
-    def sampled(self, rows: np.ndarray) -> np.ndarray:
+    def predict_fast(self, rows: np.ndarray) -> np.ndarray:
         """Outputs of all models."""
-        return np.column_stack([one.sampled(rows.copy()) for one in self.predictors.values()])
+        return np.column_stack([one.predict_fast(rows.copy()) for one in self.predictors.values()])
 
 
 def make_models(X: np.ndarray, y: np.ndarray, schema: FeatureSchema) -> Together:
@@ -126,12 +126,12 @@ def run(n_features: int) -> list[dict[str, object]]:
     schema = FeatureSchema.learn(train)
     models = make_models(train, y[:N_TRAIN], schema)
     plan = make_plan(n_features, None if n_features <= 10 else 1000, seed=FIRST_SEED)
-    f, names = models.sampled(rows), np.array(models.output_names)
+    f, names = models.predict_fast(rows), np.array(models.output_names)
     lines = []
     for name in APPROACHES:
         start = time.process_time()
         approach = find_approach(name)()
-        fit_approach(approach, train, schema, plan=plan, seed=FIRST_SEED, predict=models.sampled)
+        fit_approach(approach, train, schema, plan=plan, seed=FIRST_SEED, predict=models.predict_fast)
         part = Part(approach, np.arange(len(plan.masks))[plan.interior])
         tables = {}
         for kind, n in REPLICATES.items():

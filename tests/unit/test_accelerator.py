@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 import condshap as cs
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import ModelError
-from condshap.models.on_device import HostModel, ModuleThere, TreesThere, on_device
+from condshap.models.on_device import HostModel, ModuleOnDevice, TreesOnDevice, on_device
 from condshap.numerics.device_draws import from_scores
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.runtime.devices import find_accelerator
@@ -56,18 +56,20 @@ def explained(model, approach, rows=X[:7], device="auto", **options):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("approach", APPROACHES)
 def test_the_device_gives_the_numbers_of_numpy_up_to_rounding(on_cpu, approach, model):
-    there = explained(MODELS[model], APPROACHES[approach], n_samples=24)
-    here = explained(MODELS[model], APPROACHES[approach], n_samples=24, device="cpu")
-    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(there.std_errors, here.std_errors, rtol=0, atol=1e-9)
-    assert there.value_table.n_evaluations == here.value_table.n_evaluations
+    from_device = explained(MODELS[model], APPROACHES[approach], n_samples=24)
+    from_host = explained(MODELS[model], APPROACHES[approach], n_samples=24, device="cpu")
+    np.testing.assert_allclose(from_device.values, from_host.values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(from_device.std_errors, from_host.std_errors, rtol=0, atol=1e-9)
+    assert from_device.value_table.n_evaluations == from_host.value_table.n_evaluations
 
 
 @pytest.mark.parametrize("n_samples", [1, 2, 9, 100])
 def test_standard_errors_of_any_number_of_samples_are_those_of_numpy(on_cpu, n_samples):
-    there = explained(smooth, "gaussian", n_samples=n_samples)
-    here = explained(smooth, "gaussian", n_samples=n_samples, device="cpu")
-    np.testing.assert_allclose(there.value_table.std_errors, here.value_table.std_errors, rtol=1e-9, atol=1e-12)
+    from_device = explained(smooth, "gaussian", n_samples=n_samples)
+    from_host = explained(smooth, "gaussian", n_samples=n_samples, device="cpu")
+    np.testing.assert_allclose(
+        from_device.value_table.std_errors, from_host.value_table.std_errors, rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("approach", ["gaussian", "copula", "vaeac"])
@@ -84,9 +86,9 @@ def test_neither_blocks_nor_other_rows_change_a_bit(on_cpu, monkeypatch, approac
 def test_rows_wait_for_the_model_in_a_buffer_of_their_own(on_cpu, monkeypatch):
     explainer = cs.Explainer(smooth, approach="gaussian", progress=False).fit(X)
     monkeypatch.setattr(engine, "rows_at_once", lambda n_features, device: 100)  # many blocks, the next drawn before
-    there = explainer.explain(X[:7])
+    from_device = explainer.explain(X[:7])
     explainer.device = "cpu"
-    np.testing.assert_allclose(there.values, explainer.explain(X[:7]).values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(from_device.values, explainer.explain(X[:7]).values, rtol=0, atol=1e-9)
 
 
 def test_trees_and_modules_stay_on_the_device_and_all_else_goes_through_the_host(on_cpu):
@@ -94,9 +96,9 @@ def test_trees_and_modules_stay_on_the_device_and_all_else_goes_through_the_host
         explainer = cs.Explainer(model, approach="gaussian", progress=False, **options).fit(table)
         return type(on_device(explainer.predictor_))
 
-    assert way(FOREST) is TreesThere
-    assert way(CLASSIFIER) is TreesThere
-    assert way(MODULE) is ModuleThere
+    assert way(FOREST) is TreesOnDevice
+    assert way(CLASSIFIER) is TreesOnDevice
+    assert way(MODULE) is ModuleOnDevice
     assert way(smooth) is HostModel
     assert way(FOREST, fast_trees=False) is HostModel
     assert way(make_pipeline(StandardScaler(), FOREST).fit(X, y)) is HostModel
@@ -106,21 +108,21 @@ def test_columns_in_another_order_and_one_output_of_several(on_cpu):
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = GradientBoostingClassifier(n_estimators=8, random_state=0).fit(frame, np.digitize(y, [-1, 1]))
     turned = frame[["d", "b", "a", "c"]]
-    there, here = (
+    from_device, from_host = (
         cs.Explainer(model, approach="gaussian", output=1, device=device, progress=False)
         .fit(turned)
         .explain(turned[:5])
         for device in ("auto", "cpu")
     )
-    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(from_device.values, from_host.values, rtol=0, atol=1e-9)
 
 
 def test_rows_that_the_model_refuses_reach_the_model(on_cpu):
     rows = X.copy()
     rows[3, 1] = np.nan
     explainer = cs.Explainer(FOREST, approach=VAEAC(epochs=2, fill_missing=False), progress=False).fit(rows)
-    there = explainer.explain(rows[3:4])  # scikit-learn's forests accept NaN
-    assert np.isfinite(there.values).all()
+    from_device = explainer.explain(rows[3:4])  # scikit-learn's forests accept NaN
+    assert np.isfinite(from_device.values).all()
 
     class Refusing(torch.nn.Module):
         def forward(self, inputs):
@@ -173,5 +175,5 @@ def test_the_cpu_is_no_accelerator():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator")
 @pytest.mark.parametrize("approach", ["gaussian", "copula"])
 def test_an_accelerator_agrees_with_the_cpu(approach):
-    there, here = (explained(FOREST, approach, device=device) for device in ("cuda", "cpu"))
-    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-6)
+    from_device, from_host = (explained(FOREST, approach, device=device) for device in ("cuda", "cpu"))
+    np.testing.assert_allclose(from_device.values, from_host.values, rtol=0, atol=1e-6)

@@ -139,7 +139,7 @@ def test_rows_that_are_explained_together_do_not_matter():
 def test_forest_of_several_jobs_is_read_although_its_own_sums_are_in_any_order():
     predictor = predictor_of(MODELS["forest of two jobs"]())
     rows = RNG.normal(size=(50, 4))
-    np.testing.assert_array_equal(predictor.sampled(rows), predictor_of(MODELS["forest"]())(rows))
+    np.testing.assert_array_equal(predictor.predict_fast(rows), predictor_of(MODELS["forest"]())(rows))
 
 
 CATEGORIES = X.assign(n=X["n"].astype(str).astype("category"))
@@ -199,13 +199,13 @@ def test_last_step_of_a_pipeline_is_not_called_for_samples():
     rows = FeatureSchema.learn(table).encode(table)
     expected = predictor(rows)
     model.steps[-1] = ("deaf", RandomForestRegressor())
-    np.testing.assert_array_equal(predictor.sampled(rows), expected)
+    np.testing.assert_array_equal(predictor.predict_fast(rows), expected)
 
 
 def test_pipeline_with_a_forest_of_several_jobs_is_read():
     several, single = (make_pipeline(StandardScaler(), forest(n_jobs=n)).fit(X, Y) for n in (2, 1))
     rows = X.to_numpy(dtype=float)
-    np.testing.assert_array_equal(predictor_of(several).sampled(rows), predictor_of(single)(rows))
+    np.testing.assert_array_equal(predictor_of(several).predict_fast(rows), predictor_of(single)(rows))
     assert several[-1].n_jobs == 2
 
 
@@ -215,7 +215,7 @@ def test_numbers_that_a_pipeline_refuses_are_refused_in_its_own_words():
         rows = X.to_numpy(dtype=float)
         rows[7, 2] = value
         with pytest.raises(ModelError, match=words), np.errstate(over="ignore"):
-            predictor.sampled(rows)
+            predictor.predict_fast(rows)
 
 
 def test_rows_that_the_trees_do_not_take_meet_the_earlier_steps_once():
@@ -223,7 +223,7 @@ def test_rows_that_the_trees_do_not_take_meet_the_earlier_steps_once():
     predictor = predictor_of(model, X.astype(float))
     expected = predictor(X.to_numpy(dtype=float))
     fussy = replace(predictor, trees=replace(predictor.trees, n_features=5))
-    np.testing.assert_array_equal(fussy.sampled(X.to_numpy(dtype=float)), expected)
+    np.testing.assert_array_equal(fussy.predict_fast(X.to_numpy(dtype=float)), expected)
 
 
 def test_columns_that_change_their_names_from_block_to_block_are_left_to_the_library():
@@ -233,7 +233,7 @@ def test_columns_that_change_their_names_from_block_to_block_are_left_to_the_lib
     predictor = predictor_of(make_pipeline(FunctionTransformer(rename), forest()).fit(X, Y))
     assert predictor.trees is not None
     with pytest.raises(ModelError, match="feature names"):
-        predictor.sampled(X.to_numpy(dtype=float)[:3])
+        predictor.predict_fast(X.to_numpy(dtype=float)[:3])
 
 
 def test_columns_of_another_type_reach_the_trees_as_they_reach_the_model():
@@ -246,7 +246,7 @@ def test_numbers_declared_as_levels_reach_the_trees_as_numbers():
     rows = schema.encode(X)
     predictor = Predictor.of(forest().fit(X, Y), schema, rows, fast_trees=True)
     assert predictor.trees is not None
-    np.testing.assert_array_equal(predictor.sampled(rows), predictor(rows))
+    np.testing.assert_array_equal(predictor.predict_fast(rows), predictor(rows))
 
 
 class Shifted(Pipeline):
@@ -284,7 +284,7 @@ def test_what_is_not_certain_is_left_to_the_library(name):
     predictor = predictor_of(model, table)
     assert predictor.trees is None
     rows = FeatureSchema.learn(table).encode(table)
-    np.testing.assert_array_equal(predictor.sampled(rows), predictor(rows))
+    np.testing.assert_array_equal(predictor.predict_fast(rows), predictor(rows))
 
 
 def test_pipeline_that_gives_other_numbers_at_every_call_is_left_to_the_library():
@@ -300,7 +300,7 @@ def test_model_is_not_called_for_samples():
     predictor = predictor_of(MODELS["forest"]())
     expected = predictor(X.to_numpy())
     deaf = replace(predictor, model=RandomForestRegressor())
-    np.testing.assert_array_equal(deaf.sampled(X.to_numpy()), expected)
+    np.testing.assert_array_equal(deaf.predict_fast(X.to_numpy()), expected)
     with pytest.raises(ModelError, match="must accept"):
         deaf(X.to_numpy())
 
@@ -311,14 +311,14 @@ def test_numbers_that_the_model_refuses_are_refused_in_its_own_words():
         rows = X.to_numpy(dtype=float)
         rows[7, 2] = value
         with pytest.raises(ModelError, match="RandomForestRegressor must accept"), np.errstate(over="ignore"):
-            predictor.sampled(rows)
+            predictor.predict_fast(rows)
 
 
 def test_predictor_pickles_with_its_trees_and_compares_without():
     model = MODELS["forest"]()
     predictor = predictor_of(model)
     again = pickle.loads(pickle.dumps(predictor))
-    np.testing.assert_array_equal(again.sampled(X.to_numpy()), predictor.sampled(X.to_numpy()))
+    np.testing.assert_array_equal(again.predict_fast(X.to_numpy()), predictor.predict_fast(X.to_numpy()))
     assert predictor == replace(predictor, trees=None)
     assert "trees" not in repr(predictor)
     assert len(pickle.dumps(predictor)) < 1.5 * len(pickle.dumps(model))

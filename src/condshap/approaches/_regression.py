@@ -10,7 +10,6 @@ import copy
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
 from condshap.exceptions import OptionError
+from condshap.runtime.threads import single_threaded_openmp
 from condshap.schema import FeatureSchema
 from condshap.seeding import derive_seed
 from condshap.types import Floats, Indices, Masks, Outputs, Rows
@@ -220,22 +220,9 @@ def _fit_one(regressor: Any, table: Floats, target: Floats) -> Any:
     return regressor  # not what fit returns: a regressor of one's own may return nothing
 
 
-@cache
-def _thread_pools() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 def _few_threads(table: Floats) -> AbstractContextManager[Any]:
-    """One OpenMP thread for small tables: several wait for each other actively, for minutes where cores are shared.
-
-    The limit holds for the calling thread only, so that threads do not disturb each other.
-    """
-    if table.size > _SMALL_TABLE:
-        return nullcontext()
-    limit: AbstractContextManager[Any] = _thread_pools().limit(limits=1, user_api="openmp")
-    return limit
+    """One OpenMP thread for small tables: several wait for each other actively, for minutes where cores are shared."""
+    return nullcontext() if table.size > _SMALL_TABLE else single_threaded_openmp()
 
 
 def _fits_several(regressor: Any) -> bool:

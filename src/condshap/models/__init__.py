@@ -1,1 +1,1 @@
-"""How models are asked: the predictor, libraries, trees on a device, and what is read of additive models."""
+"""How models are asked: their tables, calls and outputs, trees in their place, and what is read of additive models."""

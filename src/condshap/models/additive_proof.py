@@ -20,13 +20,13 @@ _TOLERANCE = 1e-7  # of the spread of the predictions, and of how far the terms 
 _ROUNDING = 64  # units in the last place of the largest prediction
 
 
-def distance(found: Outputs, expected: Outputs) -> float:
+def rounding_distance(found: Outputs, expected: Outputs) -> float:
     """Largest difference of outputs (n, O) in units of what rounding explains."""
-    return float((np.abs(found - expected) / allowed(expected)).max())
+    return float((np.abs(found - expected) / rounding_limit(expected)).max())
 
 
-def allowed(expected: Outputs, share: float = _TOLERANCE, units: int = _ROUNDING) -> Floats:
-    """What rounding explains (O,), a share of the spread and some units, which are larger for models of float32."""
+def rounding_limit(expected: Outputs, share: float = _TOLERANCE, units: int = _ROUNDING) -> Floats:
+    """Largest differences (O,) that rounding explains: a share of the spread and some units, larger for float32 models."""
     with np.errstate(over="ignore"):
         is_single = bool((expected.astype(np.float32) == expected).all())
     unit = np.finfo(np.float32 if is_single else np.float64).eps
@@ -35,7 +35,7 @@ def allowed(expected: Outputs, share: float = _TOLERANCE, units: int = _ROUNDING
 
 
 def is_met(function: AdditiveFunction, rows: Rows, predictions: Outputs, limit: Floats, base: Rows) -> Masks:
-    """Rows (n, M) whose predictions (n, O) the function meets, (n,); never where it is NaN.
+    """Which rows (n, M) have predictions (n, O) that the function meets, (n,); none where it is NaN.
 
     Parameters
     ----------
@@ -44,10 +44,10 @@ def is_met(function: AdditiveFunction, rows: Rows, predictions: Outputs, limit: 
     """
     apart = np.abs(function(rows) - predictions)
     met = np.asarray((apart <= limit).all(axis=1))
-    far = np.flatnonzero(~met)
-    if len(far):
-        moved = np.abs(function.terms(rows[far]) - function.terms(base[None])).sum(axis=1)
-        met[far] = (apart[far] <= limit + _TOLERANCE * moved).all(axis=1)
+    missed = np.flatnonzero(~met)
+    if len(missed):
+        moved = np.abs(function.terms(rows[missed]) - function.terms(base[None])).sum(axis=1)
+        met[missed] = (apart[missed] <= limit + _TOLERANCE * moved).all(axis=1)
     return met
 
 
@@ -75,15 +75,15 @@ class TrainingProof:
     @property
     def limit(self) -> Floats:
         """What rounding explains, (O,)."""
-        return allowed(self.predictions)
+        return rounding_limit(self.predictions)
 
     def __call__(self, function: AdditiveFunction) -> bool:
-        """Tell whether the function meets all of these predictions."""
+        """Whether the function meets all of these predictions."""
         return bool(is_met(function, self.rows, self.predictions, self.limit, self._base).all())
 
 
 def warn_if_missed(met: Masks) -> None:
-    """Warn of explained rows (R,) whose predictions are not what was read."""
+    """Warn of explained rows whose predictions were not met; `met` (R,) as from `is_met`."""
     if met.all():
         return
     missed = np.flatnonzero(~met)

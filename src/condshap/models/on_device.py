@@ -1,4 +1,4 @@
-"""Predictor -> a model for rows on a device: trees and torch modules there, all others by overlapped copies to the host."""
+"""Predictor -> a model for rows on a device: trees and torch modules run there, all others get copies on the host."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from condshap.types import LARGEST
 
 
 class DeviceModel(Protocol):
-    """A model in two halves, so that the next rows can be drawn between them.
+    """A model that is called in two halves, so that the next rows can be drawn between them.
 
-    `is_there` says whether rows stay on the device.
+    `keeps_rows_on_device` is False where they are copied to the host.
     """
 
-    is_there: ClassVar[bool]
+    keeps_rows_on_device: ClassVar[bool]
 
     def begin(self, rows: Tensor) -> Any:
         """Start on rows (n, M), without waiting for the device."""
@@ -32,29 +32,26 @@ class DeviceModel(Protocol):
 
 
 def on_device(predictor: Predictor) -> DeviceModel:
-    """Find the way of a model that keeps the most on the device."""
+    """Keep as much of the model's work on the device as it allows."""
     if predictor.device_trees is not None and predictor.takes_plain_rows:
-        return TreesThere(predictor, predictor.device_trees)
+        return TreesOnDevice(predictor, predictor.device_trees)
     if isinstance(predictor.model, torch.nn.Module) and predictor.takes_plain_rows:
-        return ModuleThere(predictor)
+        return ModuleOnDevice(predictor)
     return HostModel(predictor)
 
 
 @dataclass(frozen=True, slots=True)
-class TreesThere:
+class TreesOnDevice:
     """Trees that are evaluated where the rows are."""
 
-    is_there: ClassVar[bool] = True
+    keeps_rows_on_device: ClassVar[bool] = True
     predictor: Predictor
     trees: DeviceTrees
 
     def begin(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Predict, and find out whether rows and outputs are fit."""
-        order = self.predictor.order
-        ordered = rows if order is None else rows[:, list(order)]
-        outputs = predict_device(self.trees, ordered)
-        if self.predictor.picked is not None:
-            outputs = outputs[:, self.predictor.picked : self.predictor.picked + 1]
+        ordered = self.predictor.in_order(rows)
+        outputs = self.predictor.explained(predict_device(self.trees, ordered))
         return rows, outputs, _are_fit(ordered, self.trees) & (outputs.abs() <= LARGEST).all()
 
     def finish(self, begun: tuple[Tensor, Tensor, Tensor]) -> Tensor:
@@ -67,7 +64,7 @@ class TreesThere:
 
 def _are_fit(rows: Tensor, trees: DeviceTrees) -> Tensor:
     """Whether rows (n, M) hold only numbers that the model takes, as a tensor, so that nothing waits."""
-    accepts, is_narrow = trees.trees.accepts, trees.trees.threshold.dtype == np.float32
+    accepts, is_narrow = trees.trees.accepts, trees.trees.dtype == np.float32
     if accepts == "anything":
         return torch.ones((), dtype=torch.bool, device=rows.device)
     narrow = rows.to(torch.float32) if is_narrow else rows
@@ -75,10 +72,10 @@ def _are_fit(rows: Tensor, trees: DeviceTrees) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class ModuleThere:
-    """A torch module, which gets tensors; it is asked on its own device."""
+class ModuleOnDevice:
+    """A torch module, which gets tensors and runs on its own device."""
 
-    is_there: ClassVar[bool] = True
+    keeps_rows_on_device: ClassVar[bool] = True
     predictor: Predictor
 
     def begin(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,9 +91,9 @@ class ModuleThere:
 
 
 class HostModel:
-    """Any other model: rows are copied to page-locked memory while the device draws the next ones."""
+    """Any other model, on the host: rows are copied to page-locked memory while the device draws the next ones."""
 
-    is_there: ClassVar[bool] = False
+    keeps_rows_on_device: ClassVar[bool] = False
 
     def __init__(self, predictor: Predictor) -> None:
         self.predictor = predictor
@@ -104,20 +101,20 @@ class HostModel:
 
     def begin(self, rows: Tensor) -> tuple[torch.device, Tensor, Any]:
         """Start the copy."""
-        there = self._buffer(rows)
-        there.copy_(rows, non_blocking=True)
+        host_rows = self._buffer(rows)
+        host_rows.copy_(rows, non_blocking=True)
         if not rows.is_cuda:
-            return rows.device, there, None
-        copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        copied.record()
-        return rows.device, there, copied
+            return rows.device, host_rows, None
+        arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        arrived.record()
+        return rows.device, host_rows, arrived
 
     def finish(self, begun: tuple[torch.device, Tensor, Any]) -> Tensor:
         """Wait for the copy and call the model."""
-        device, there, copied = begun
-        if copied is not None:
-            copied.synchronize()
-        return torch.as_tensor(self.predictor.sampled(there.numpy()), device=device)
+        device, host_rows, arrived = begun
+        if arrived is not None:
+            arrived.synchronize()
+        return torch.as_tensor(self.predictor.predict_fast(host_rows.numpy()), device=device)
 
     def _buffer(self, rows: Tensor) -> Tensor:
         """Take turns with two buffers (n, M): one is being read by the model while the other is being filled."""

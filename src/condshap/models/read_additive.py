@@ -1,4 +1,4 @@
-"""Additive model -> the same function as plain numbers; samples -> what it predicts for them, without a call of the model.
+"""Additive model -> the same function as plain numbers, and samplers that give its values without calling the model.
 
 For f(x) = c + sum_j g_j(x_j) the contribution function is v(S) = c + sum_S g_j(x_j) + sum_others E[g_j(X_j) | x_S]: of the
 conditional distribution only the margins matter. Where g_j is linear, or a number per level, means and probabilities are
@@ -13,13 +13,12 @@ from collections.abc import Callable
 import numpy as np
 
 from condshap.exceptions import ModelError, OptionError
-from condshap.models.additive_proof import allowed as what_rounding_explains
-from condshap.models.additive_proof import distance
+from condshap.models.additive_proof import rounding_distance, rounding_limit
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_additive, is_certainly_linear, traced_columns
 from condshap.models.tree_steps import read_steps
 from condshap.numerics.affine import AdditiveFunction, AffineFunction
-from condshap.numerics.curves import Asks, CurvedFunction, TooRoughError, read_curves
+from condshap.numerics.curves import Asks, Curve, CurvedFunction, TooRoughError, read_curves
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
 from condshap.types import Floats, Indices, Rows
@@ -31,7 +30,7 @@ _ASKED = 2**15  # predictions per feature that reading curves may take
 
 
 def find_knots(predictor: Predictor, schema: FeatureSchema, rows: Rows, additive: bool | str) -> Floats | None:
-    """Evenly spaced quantiles (65, M) of training rows (N, M), if the model may be read as curves; else None."""
+    """Evenly spaced quantiles (65, M) of training rows (N, M), if the model is to be read as curves; else None."""
     wanted = additive is True or (
         additive == "auto" and not is_certainly_linear(predictor, schema) and is_certainly_additive(predictor, schema)
     )
@@ -55,11 +54,11 @@ def read_function(
     rows : (n, M) a few training rows without gaps, between whose values slopes are measured
     additive : "auto" reads models that are certainly additive, True also what the user vouches for, False none
     knots : (k, M) quantiles of the training rows, between which curves are measured; None to read linear models only
-    proof : tells whether a function that has met the trial rows is the model, by whatever else is known about it
+    proof : whether a function that has met the trial rows is the model, by whatever else is known about it
 
     Returns
     -------
-    None where there is nothing to read; what was vouched for and does not hold is an error
+    The function, None where there is nothing to read; a user's word that does not hold is an error
     """
     vouched, is_proven, apart = additive is True, False, np.inf
     function: AdditiveFunction | None = None
@@ -94,9 +93,9 @@ def _read_linear(
 ) -> tuple[AdditiveFunction | None, float]:
     """Slopes and levels, and how far they are from the model in units of rounding; infinitely far if a gap is a level."""
     try:
-        function = _measure(predictor, schema, rows)
-        trial = _splices(rows, schema, reach=1.0)
-        apart = distance(function(trial), predictor(trial.copy()))
+        function = _measure_slopes(predictor, schema, rows)
+        trial = _trial_rows(rows, schema, reach=1.0)
+        apart = rounding_distance(function(trial), predictor(trial.copy()))
     except ModelError:
         if is_last:
             raise
@@ -125,42 +124,53 @@ def _try_curves(
     predictor: Predictor, schema: FeatureSchema, base: Rows, knots: Floats, *, reach: float
 ) -> tuple[AdditiveFunction, float]:
     """Curves that go beyond the training range by `reach` times its width, and how far they are from the model."""
-    trial = _splices(knots, schema, reach=reach)
-    expected = predictor.sampled(trial.copy())
-    at_base = predictor.sampled(base[None].copy())[0]
-    numbers = [j for j, feature in enumerate(schema.features) if feature.levels is None]
+    trial = _trial_rows(knots, schema, reach=reach)
+    expected = predictor.predict_fast(trial.copy())
+    at_base = predictor.predict_fast(base[None].copy())[0]
 
     def ask(feature: Indices, values: Floats) -> Floats:
         asked = np.repeat(base[None], len(values), axis=0)
         asked[np.arange(len(values)), feature] = values
-        return np.asarray(predictor.sampled(asked) - at_base)
+        return np.asarray(predictor.predict_fast(asked) - at_base)
 
-    edges = {j: _edges(knots[:, j], reach) for j in numbers}
-    allowed = what_rounding_explains(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
-    columns = None if predictor.trees is None else traced_columns(predictor, schema)
-    if not edges:  # levels only
-        curves = {}
-    elif columns is None:
-        read = read_curves(
-            lambda which, x: ask(np.take(numbers, which), x), [*edges.values()], allowed, most=_ASKED * len(edges)
-        )
-        curves = dict(zip(numbers, read, strict=True))
-    else:
-        curves = read_steps(predictor, columns, base, {j: (own[0], own[-1]) for j, own in edges.items()}, ask)
+    limit = rounding_limit(expected, _CURVE_TOLERANCE, _CURVE_ROUNDING)
+    edges = {j: _first_edges(knots[:, j], reach) for j, one in enumerate(schema.features) if one.levels is None}
+    curves = _read_numbers(predictor, schema, base, edges, ask, limit)
     levels = [
         None if one.levels is None else ask(np.full(len(one.levels), j), np.arange(len(one.levels), dtype=np.float64))
         for j, one in enumerate(schema.features)
     ]
     missing = np.stack([_term_of_gap(ask, j, len(at_base)) for j in range(len(base))])
     n = len(base)
-    function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask, allowed)
-    gaps = np.isfinite(missing).all(axis=1) & (generator(0, "additive gaps").random(trial.shape) < 1 / len(trial.T))
-    trial = np.where(gaps & (np.arange(len(trial)) % 2 == 0)[:, None], np.nan, trial)
-    return function, distance(function(trial), predictor.sampled(trial.copy()))
+    function = CurvedFunction(at_base, tuple(curves.get(j) for j in range(n)), tuple(levels), missing, ask, limit)
+    trial = _with_gaps(trial, np.asarray(np.isfinite(missing).all(axis=1)))
+    return function, rounding_distance(function(trial), predictor.predict_fast(trial.copy()))
 
 
-def _edges(knots: Floats, reach: float) -> Floats:
-    """Edges of a number's first cells: its training values (k,), ascending, and evenly spaced ones beyond."""
+def _read_numbers(
+    predictor: Predictor, schema: FeatureSchema, base: Rows, edges: dict[int, Floats], ask: Asks, limit: Floats
+) -> dict[int, Curve]:
+    """Curves of the numeric features between their edges, by the thresholds of trees where these are known."""
+    columns = None if predictor.trees is None else traced_columns(predictor, schema)
+    if not edges:  # levels only
+        return {}
+    if columns is not None:
+        return read_steps(predictor, columns, base, {j: (own[0], own[-1]) for j, own in edges.items()}, ask)
+    numbers = list(edges)
+    read = read_curves(
+        lambda which, x: ask(np.take(numbers, which), x), [*edges.values()], limit, most=_ASKED * len(edges)
+    )
+    return dict(zip(numbers, read, strict=True))
+
+
+def _with_gaps(trial: Rows, may_miss: Masks) -> Rows:
+    """Every second trial row (n, M) with about one missing value, among the features (M,) that may have some."""
+    gaps = may_miss & (generator(0, "additive gaps").random(trial.shape) < 1 / len(trial.T))
+    return np.where(gaps & (np.arange(len(trial)) % 2 == 0)[:, None], np.nan, trial)
+
+
+def _first_edges(knots: Floats, reach: float) -> Floats:
+    """Edges of the first cells of a numeric feature: training values (k,), ascending, and evenly spaced ones beyond."""
     low, high = knots[0], knots[-1]
     width = high - low if high > low else abs(low) or 1.0
     steps = reach * width * np.arange(1, _OUTER_CELLS + 1) / _OUTER_CELLS
@@ -176,8 +186,8 @@ def _term_of_gap(ask: Asks, j: int, n_outputs: int) -> Floats:
         return np.full(n_outputs, np.nan)
 
 
-def _measure(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> AffineFunction:
-    """Slopes from two values of every number, and the terms of all levels, all else as in the first row."""
+def _measure_slopes(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> AffineFunction:
+    """Slopes from two values of every numeric feature, and the terms of all levels, all else as in the first row."""
     base, low, high = rows[0], rows.min(axis=0), rows.max(axis=0)
     high = np.where(high > low, high, low + np.where(low != 0, np.abs(low), 1.0))
     tried: list[Floats] = [
@@ -197,8 +207,8 @@ def _measure(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> AffineF
     return AffineFunction(at_base - base[is_number] @ slopes[is_number], slopes, levels)
 
 
-def _splices(rows: Rows, schema: FeatureSchema, *, reach: float) -> Rows:
-    """Trial rows: values from random rows, those of numbers also between them and beyond, by `reach` times their width."""
+def _trial_rows(rows: Rows, schema: FeatureSchema, *, reach: float) -> Rows:
+    """Trial rows (64, M): values of random rows; numbers also between and beyond these, by `reach` times their width."""
     rng = generator(0, "additive trial")
     trial = np.take_along_axis(rows, rng.integers(0, len(rows), size=(_TRIALS, rows.shape[1])), axis=0)
     low, high = rows.min(axis=0), rows.max(axis=0)
@@ -208,7 +218,7 @@ def _splices(rows: Rows, schema: FeatureSchema, *, reach: float) -> Rows:
 
 
 def _takes_missing_levels(predictor: Predictor, schema: FeatureSchema, rows: Rows) -> bool:
-    """Encoders may treat a gap as one more level, which no table of levels has; linear models refuse all other gaps."""
+    """Whether an encoder treats a gap as one more level, which no table of levels has; linear models refuse other gaps."""
     for j, feature in enumerate(schema.features):
         if feature.levels is not None:
             row = rows[:1].copy()
@@ -222,5 +232,5 @@ def _takes_missing_levels(predictor: Predictor, schema: FeatureSchema, rows: Row
 
 
 def kind_of_reading(function: AdditiveFunction | None) -> str | None:
-    """Name what was read, so that a saved explainer reads the same again."""
+    """Name of what was read, "linear" or "curves", so that a saved explainer reads the same again."""
     return None if function is None else "linear" if isinstance(function, AffineFunction) else "curves"

@@ -7,15 +7,13 @@ not looked at here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from condshap.models.predictor import Predictor
 from condshap.schema import FeatureSchema
+from condshap.trees import PackedTrees
 from condshap.trees.pipelines import split_pipeline
 from condshap.types import Model
-
-if TYPE_CHECKING:
-    from condshap.trees import PackedTrees
 
 _SCALERS = {f"sklearn.preprocessing._data.{n}Scaler" for n in ("Standard", "MinMax", "MaxAbs", "Robust")}
 _ENCODERS = {f"sklearn.preprocessing._encoders.{n}Encoder" for n in ("OneHot", "Ordinal")}
@@ -35,26 +33,26 @@ _REGRESSORS = {  # of scikit-learn, whose prediction is X @ coef_ + intercept_
 
 
 def is_certainly_linear(predictor: Predictor, schema: FeatureSchema) -> bool:
-    """Tell a linear regressor, alone or behind scalers and encoders of levels in a pipeline."""
+    """Whether the model is a linear regressor, alone or behind scalers and encoders of levels in a pipeline."""
     steps, last = split_pipeline(predictor.model)
-    return _is_linear_regressor(last) and _keep_sums(steps, _columns(predictor, schema), curves=False)
+    return _is_linear_regressor(last) and _steps_keep_sums(steps, _hold_levels(predictor, schema), curves=False)
 
 
 def is_certainly_additive(predictor: Predictor, schema: FeatureSchema) -> bool:
-    """Tell the same behind splines, bins and power transforms, and trees that look at one feature each.
+    """Whether it is one behind splines, bins and power transforms, or consists of trees that use one feature each.
 
     Trees count only where their thresholds can be traced back to the features, so that none of them is missed.
     """
     steps, last = split_pipeline(predictor.model)
     has_such_trees = _has_trees_of_one_feature(predictor.trees) and traced_columns(predictor, schema) is not None
     sums = _is_linear_regressor(last) or has_such_trees
-    return sums and _keep_sums(steps, _columns(predictor, schema), curves=True)
+    return sums and _steps_keep_sums(steps, _hold_levels(predictor, schema), curves=True)
 
 
 def traced_columns(predictor: Predictor, schema: FeatureSchema) -> list[int] | None:
-    """Tell for every column of a pipeline's last step which number it is an increasing function of.
+    """Numeric feature of which each column of a pipeline's last step is an increasing function.
 
-    Columns that are made of levels have -1. None if the steps may be anything else.
+    Columns that are made of levels have -1. None if the steps may do anything else.
     """
     order = range(len(schema)) if predictor.order is None else predictor.order
     columns = [-1 if schema.features[j].levels is not None else int(j) for j in order]
@@ -67,13 +65,13 @@ def traced_columns(predictor: Predictor, schema: FeatureSchema) -> list[int] | N
 def _trace_steps(steps: Sequence[Any], columns: list[int]) -> list[int] | None:
     traced: list[int] | None = columns
     for step in steps:
-        traced = None if traced is None else _trace(step, traced)
+        traced = None if traced is None else _trace_step(step, traced)
     return traced
 
 
-def _trace(step: Any, columns: list[int]) -> list[int] | None:
+def _trace_step(step: Any, columns: list[int]) -> list[int] | None:
     """Columns after one step, if it keeps numbers in their places and order, or makes columns of levels only."""
-    name = _name_of(step)
+    name = _class_of(step)
     if name in _SCALERS | _INCREASING or (name == _FUNCTION and step.func is None):
         return columns
     if name in _ENCODERS and all(j < 0 for j in columns):
@@ -81,11 +79,11 @@ def _trace(step: Any, columns: list[int]) -> list[int] | None:
     if name == "sklearn.pipeline.Pipeline":
         return _trace_steps([one for _, one in step.steps if one not in _NOTHING], columns)
     if name == "sklearn.compose._column_transformer.ColumnTransformer":
-        return _trace_columns(step, columns)
+        return _trace_transformer(step, columns)
     return None
 
 
-def _trace_columns(transformer: Any, columns: list[int]) -> list[int] | None:
+def _trace_transformer(transformer: Any, columns: list[int]) -> list[int] | None:
     """Columns after a ColumnTransformer, all of whose transformers can be traced."""
     positions, places = transformer._transformer_to_input_indices, transformer.output_indices_
     found: dict[int, int] = {}
@@ -93,7 +91,7 @@ def _trace_columns(transformer: Any, columns: list[int]) -> list[int] | None:
         given = [columns[i] for i in positions.get(name, ())]
         if step == "drop" or not given:
             continue
-        traced = given if step == "passthrough" else _trace(step, given)
+        traced = given if step == "passthrough" else _trace_step(step, given)
         where = range(places[name].start, places[name].stop)
         if traced is None or len(traced) != len(where):
             return None
@@ -101,14 +99,14 @@ def _trace_columns(transformer: Any, columns: list[int]) -> list[int] | None:
     return [found[i] for i in range(len(found))]
 
 
-def _columns(predictor: Predictor, schema: FeatureSchema) -> list[bool]:
-    """Which of the model's columns hold levels."""
+def _hold_levels(predictor: Predictor, schema: FeatureSchema) -> list[bool]:
+    """Whether each of the model's columns holds levels."""
     order = range(len(schema)) if predictor.order is None else predictor.order
     return [schema.features[j].levels is not None for j in order]
 
 
 def _has_trees_of_one_feature(trees: PackedTrees | None) -> bool:
-    """Tell a sum or mean of trees each of which looks at one feature only."""
+    """Whether these are trees that are summed or averaged, each of which looks at one feature only."""
     if trees is None or trees.link != "identity":
         return False
     feature = trees.nodes["feature"]
@@ -120,28 +118,28 @@ def _has_trees_of_one_feature(trees: PackedTrees | None) -> bool:
 
 
 def _is_linear_regressor(model: Model) -> bool:
-    """One of scikit-learn's linear regressors, or a single linear layer of torch."""
+    """Whether the model is one of scikit-learn's linear regressors, or a single linear layer of torch."""
     if {"predict", "forward"} & set(vars(model) if hasattr(model, "__dict__") else ()):
         return False
-    if _name_of(model) == "torch.nn.modules.linear.Linear":
+    if _class_of(model) == "torch.nn.modules.linear.Linear":
         return True
     kind = type(model)
     return kind.__module__.startswith(("sklearn.linear_model.", "sklearn.svm.")) and kind.__name__ in _REGRESSORS
 
 
-def _keep_sums(steps: Sequence[Any], holds_levels: list[bool] | None, *, curves: bool) -> bool:
-    """Tell steps that one after the other keep sums over features; `holds_levels` is None where columns were mixed."""
+def _steps_keep_sums(steps: Sequence[Any], holds_levels: list[bool] | None, *, curves: bool) -> bool:
+    """Whether steps, one after the other, keep sums over features; `holds_levels` is None where columns were mixed."""
     columns = holds_levels
     for step in steps:
-        if not _keeps_sums(step, columns, curves=curves):
+        if not _step_keeps_sums(step, columns, curves=curves):
             return False
-        columns = columns if _name_of(step) in _SCALERS else None
+        columns = columns if _class_of(step) in _SCALERS else None
     return True
 
 
-def _keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
-    """Tell a step that scales numbers, or gives numbers to levels, one feature at a time; with `curves`, bends them."""
-    name = _name_of(step)
+def _step_keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
+    """Whether a step scales numbers, or gives numbers to levels, one feature at a time; with `curves` it may bend them."""
+    name = _class_of(step)
     if name in _SCALERS:
         return curves or not getattr(step, "clip", False)
     if name in _CURVES:
@@ -152,23 +150,23 @@ def _keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool) -> 
         return holds_levels is not None and all(holds_levels)
     if name == "sklearn.pipeline.Pipeline":
         inner = [one for _, one in step.steps if one not in _NOTHING]
-        return _keep_sums(inner, holds_levels, curves=curves)
+        return _steps_keep_sums(inner, holds_levels, curves=curves)
     if name == "sklearn.compose._column_transformer.ColumnTransformer":
-        return _columns_keep_sums(step, holds_levels, curves=curves)
+        return _transformer_keeps_sums(step, holds_levels, curves=curves)
     return False
 
 
-def _columns_keep_sums(transformer: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
-    """Tell a ColumnTransformer all of whose transformers keep sums over features."""
+def _transformer_keeps_sums(transformer: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
+    """Whether all transformers of a ColumnTransformer keep sums over features."""
     positions = getattr(transformer, "_transformer_to_input_indices", None)
     if positions is None or holds_levels is None:
         return False
     return all(
-        step in _NOTHING or _keeps_sums(step, [holds_levels[i] for i in positions[name]], curves=curves)
+        step in _NOTHING or _step_keeps_sums(step, [holds_levels[i] for i in positions[name]], curves=curves)
         for name, step, _ in transformer.transformers_
         if len(positions.get(name, ()))
     )
 
 
-def _name_of(thing: Any) -> str:
+def _class_of(thing: Any) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"

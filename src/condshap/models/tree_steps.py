@@ -14,8 +14,8 @@ from condshap.models.predictor import Predictor
 from condshap.numerics.curves import Asks, Curve, constant_pieces
 from condshap.types import Floats, Indices, Masks, Rows
 
-Step: TypeAlias = Callable[[Floats, Indices], Masks]
-"""Values (k,) of the features of some thresholds (k,) -> which of them are on the right."""
+GoesRight: TypeAlias = Callable[[Floats, Indices], Masks]
+"""Values (k,) for the features of some thresholds, positions (k,) of these -> which values go right there."""
 
 _DOUBLINGS = 60  # of the range in which a threshold is looked for
 
@@ -23,35 +23,35 @@ _DOUBLINGS = 60  # of the range in which a threshold is looked for
 def read_steps(
     predictor: Predictor, columns: Sequence[int], base: Rows, ends: dict[int, tuple[float, float]], ask: Asks
 ) -> dict[int, Curve]:
-    """Curves of all numbers, as steps between the outermost thresholds at least.
+    """Curves of all numeric features, as steps between the outermost thresholds at least.
 
     Parameters
     ----------
     predictor : of a model whose trees are known
     columns : per column of the trees the feature that it is an increasing function of, -1 for levels
     base : (M,) what all other features are
-    ends : per number the least range to read
-    ask : gives terms of features
+    ends : per numeric feature the least range to read
+    ask : features (k,), their values (k,) -> their terms (k, O)
     """
-    column, threshold = _thresholds(predictor, set(np.flatnonzero(np.asarray(columns) >= 0).tolist()))
+    column, threshold = _find_thresholds(predictor, set(np.flatnonzero(np.asarray(columns) >= 0).tolist()))
     feature = np.asarray(columns, dtype=np.intp)[column]
 
-    def is_right(values: Floats, some: Indices) -> Masks:
+    def goes_right(values: Floats, some: Indices) -> Masks:
         if not len(some):  # steps of a pipeline refuse tables without rows
             return np.zeros(0, dtype=bool)
         rows = np.repeat(base[None], len(some), axis=0)
         rows[np.arange(len(some)), feature[some]] = values
-        compared = predictor.compared(rows)
+        compared = predictor.compared_numbers(rows)
         return np.asarray(compared[np.arange(len(some)), column[some]] > threshold[some])
 
     low, high = (np.array([ends[j][side] for j in feature.tolist()]) for side in (0, 1))
-    low, high = _widen(is_right, low, high)
-    at = _bisect(is_right, low, high)
-    return {j: _steps(ask, j, ends[j], at[feature == j]) for j in ends}
+    low, high = _widen(goes_right, low, high)
+    at = _bisect(goes_right, low, high)
+    return {j: _step_curve(ask, j, ends[j], at[feature == j]) for j in ends}
 
 
-def _thresholds(predictor: Predictor, chosen: set[int]) -> tuple[Indices, Floats]:
-    """Different pairs of a column among the chosen ones, (n,), and a finite threshold of it, (n,)."""
+def _find_thresholds(predictor: Predictor, chosen: set[int]) -> tuple[Indices, Floats]:
+    """Distinct finite thresholds (n,) in the chosen columns, and their columns (n,), which come first."""
     assert predictor.trees is not None
     nodes = predictor.trees.nodes
     pairs = np.unique(np.column_stack([nodes["feature"], nodes["threshold"]]).astype(np.float64), axis=0)
@@ -59,13 +59,13 @@ def _thresholds(predictor: Predictor, chosen: set[int]) -> tuple[Indices, Floats
     return pairs[kept, 0].astype(np.intp), pairs[kept, 1]
 
 
-def _widen(is_right: Step, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def _widen(goes_right: GoesRight, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Ranges (n,) that hold the thresholds, doubled until they do; as they were where they never do."""
     ranges = []
     for side, start in ((-1.0, low), (1.0, high)):
         end, width, waiting = start.copy(), high - low, np.arange(len(low))
         for _ in range(_DOUBLINGS):
-            waiting = waiting[is_right(end[waiting], waiting) == (side < 0)]
+            waiting = waiting[goes_right(end[waiting], waiting) == (side < 0)]
             if not len(waiting):
                 break
             end[waiting] += side * width[waiting]
@@ -75,22 +75,22 @@ def _widen(is_right: Step, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     return ranges[0], ranges[1]
 
 
-def _bisect(is_right: Step, low: Floats, high: Floats) -> Floats:
-    """Smallest floats (n,) on the right of their thresholds; NaN for those that the range does not hold."""
+def _bisect(goes_right: GoesRight, low: Floats, high: Floats) -> Floats:
+    """Smallest floats (n,) that go right at their thresholds; NaN for thresholds outside the ranges."""
     everyone = np.arange(len(low))
-    held = ~is_right(low, everyone) & is_right(high, everyone)
+    held = ~goes_right(low, everyone) & goes_right(high, everyone)
     low, high, going = low.copy(), high.copy(), everyone[held]
     while len(going):
         middle = low[going] + (high[going] - low[going]) / 2
         inside = (low[going] < middle) & (middle < high[going])
         going, middle = going[inside], middle[inside]
-        right = is_right(middle, going)
+        right = goes_right(middle, going)
         high[going[right]] = middle[right]
         low[going[~right]] = middle[~right]
     return np.where(held, high, np.nan)
 
 
-def _steps(ask: Asks, j: int, ends: tuple[float, float], at: Floats) -> Curve:
+def _step_curve(ask: Asks, j: int, ends: tuple[float, float], at: Floats) -> Curve:
     """Curve of feature j that may change at the values `at` (n,), NaN aside, and nowhere else."""
     at = np.unique(at[~np.isnan(at)])
     first, last = (min(ends[0], *at[:1]), max(ends[1], *at[-1:])) if len(at) else ends

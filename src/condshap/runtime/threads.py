@@ -1,4 +1,4 @@
-"""One thread for small matrix products: on shared machines a second one mostly waits, at the price of CPU time."""
+"""One thread for BLAS and OpenMP: on shared machines a second one mostly waits, at the price of CPU time."""
 
 from __future__ import annotations
 
@@ -42,18 +42,25 @@ class SharedLimit:
 
 
 @cache
-def _controller() -> Any:
+def _pools(kind: str) -> Any:
+    """Thread pools of the libraries that are loaded when a kind is first limited; one for each kind, for that reason."""
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api=kind)
 
 
 _BLAS = SharedLimit(
-    change=lambda: _controller().limit(limits=1, user_api="blas"),
+    change=lambda: _pools("blas").limit(limits=1, user_api="blas"),
     restore=lambda limit: limit.restore_original_limits(),
 )
 
 
 def single_threaded_blas() -> AbstractContextManager[None]:
-    """Keep BLAS to one thread inside."""
+    """Keep BLAS to one thread inside, in the whole process."""
     return _BLAS.held()
+
+
+def single_threaded_openmp() -> AbstractContextManager[Any]:
+    """Keep OpenMP to one thread inside, for the calling thread only, so that threads do not disturb each other."""
+    limit: AbstractContextManager[Any] = _pools("openmp").limit(limits=1, user_api="openmp")
+    return limit

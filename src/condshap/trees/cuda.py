@@ -129,8 +129,8 @@ def predict_from_host(packed: DeviceTrees, rows: npt.NDArray[Any]) -> npt.NDArra
     """Predictions (n, O) of rows (n, M) that are not on the device yet."""
     import torch
 
-    there = torch.as_tensor(rows).to(packed.words.device)
-    return np.asarray(predict_device(packed, there).cpu().numpy())
+    on_device = torch.as_tensor(rows).to(packed.words.device)
+    return np.asarray(predict_device(packed, on_device).cpu().numpy())
 
 
 def _finish(sums: torch.Tensor, trees: FlatTrees) -> torch.Tensor:

@@ -69,6 +69,11 @@ class FlatTrees:
         """Steps from a root to the deepest leaf."""
         return int(sibling_order(self)[1].max())
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type in which rows are compared with thresholds: float32 or float64."""
+        return self.threshold.dtype
+
 
 @dataclass(frozen=True, slots=True)
 class TreeNodes:

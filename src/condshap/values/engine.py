@@ -178,7 +178,7 @@ class ValueEngine:
         from condshap.values.device import rows_at_once
 
         there = rows_at_once(n_features, self.settings.device)
-        return there if on_device(self.predictor).is_there else min(here, there)
+        return there if on_device(self.predictor).keeps_rows_on_device else min(here, there)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ def evaluate(batches: Sequence[Batch], predictor: Predictor, *, by_member: bool 
         return [_reduce_outcomes(one, by_member=by_member) for one in outcomes]
     spliced = [splice(samples, X, masks) for samples, X, masks in batches if not isinstance(samples, Outcomes)]
     rows = spliced[0].rows if len(spliced) == 1 else np.concatenate([part.rows for part in spliced])
-    outputs = predictor.sampled(rows)
+    outputs = predictor.predict_fast(rows)
     ends = np.cumsum([len(part.rows) for part in spliced])
     pieces = np.split(outputs, ends[:-1])
     return [
