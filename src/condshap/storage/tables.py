@@ -15,16 +15,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.exceptions import CondShapError, StorageError
-from condshap.storage.schemas import (
+from condshap.storage.dtypes import (
+    arrow_schema_from_json,
+    arrow_schema_to_json,
     dtype_from_json,
     dtype_to_json,
-    header_from_json,
-    header_to_json,
+    labels_from_json,
+    labels_to_json,
     value_from_json,
     value_to_json,
     with_frequency,
 )
 from condshap.tables.differences import find_difference
+from condshap.tables.reading import generated_names
 from condshap.types import Table
 
 if TYPE_CHECKING:
@@ -112,19 +115,20 @@ def unpack_table(packed: npt.NDArray[np.uint8], about: dict[str, Any]) -> Table:
 def _store_numpy(X: np.ndarray[Any, Any]) -> StoredTable:
     import pyarrow as pa
 
+    names, about = generated_names(X.shape[1]), {"backend": "numpy", "dtype": dtype_to_json(X.dtype, "numpy", "array")}
     if X.dtype == object:
-        frame = _store_pandas(pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])], dtype=object))
-        return StoredTable(frame.columns, {**frame.about, "backend": "numpy", "dtype": "object"})
+        frame = _store_pandas(pd.DataFrame(X, columns=names, dtype=object))
+        return StoredTable(frame.columns, {**frame.about, **about})
     plain = X.astype(np.float64) if X.dtype.kind == "f" else X
-    columns = {f"x{j}": pa.array(plain[:, j].tolist()) for j in range(X.shape[1])}
-    return StoredTable(columns, {"backend": "numpy", "dtype": X.dtype.str})
+    return StoredTable({name: pa.array(plain[:, j].tolist()) for j, name in enumerate(names)}, about)
 
 
 def _restore_numpy(stored: StoredTable) -> np.ndarray[Any, Any]:
-    if stored.about["dtype"] == "object":
+    dtype = dtype_from_json(stored.about["dtype"], "numpy")
+    if dtype.kind == "O":
         return _restore_pandas(stored).to_numpy(dtype=object)
     lists = [column.to_pylist() for column in stored.columns.values()]
-    return np.ascontiguousarray(np.array(lists, dtype=np.dtype(stored.about["dtype"])).T)
+    return np.ascontiguousarray(np.array(lists, dtype=dtype).T)
 
 
 def _store_pandas(X: pd.DataFrame) -> StoredTable:
@@ -136,7 +140,7 @@ def _store_pandas(X: pd.DataFrame) -> StoredTable:
     index, index_about = _store_index(X.index)
     rest = len(max(names, key=len, default=""))
     labels = {f"index/{i}".ljust(rest + 1, "_"): column for i, column in enumerate(index)}  # longer than any name
-    about = {"backend": "pandas", "columns": abouts, "header": header_to_json(X.columns), "index": index_about}
+    about = {"backend": "pandas", "columns": abouts, "header": labels_to_json(X.columns), "index": index_about}
     return StoredTable({**columns, **labels}, about)
 
 
@@ -147,7 +151,7 @@ def _restore_pandas(stored: StoredTable) -> pd.DataFrame:
     index = _restore_index([column for name, column in stored.columns.items() if name not in names], about["index"])
     frame = pd.DataFrame(data, index=pd.RangeIndex(len(index)))
     frame.index = index  # afterwards: columns that are series would be looked up by the labels
-    frame.columns = header_from_json(about["header"])
+    frame.columns = labels_from_json(about["header"])
     return frame
 
 
@@ -158,7 +162,7 @@ def _store_series(series: pd.Series[Any], name: str) -> tuple[pa.Array, dict[str
     if isinstance(series.dtype, pd.CategoricalDtype):
         levels = _plain_levels(series.dtype.categories.tolist(), name)
         codes = series.cat.codes.to_numpy()
-        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), {**about, "levels": levels}
+        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), about
     if series.dtype == object:
         return _store_objects(series, name, about)
     if isinstance(series.dtype, pd.SparseDtype):
@@ -188,7 +192,7 @@ def _is_missing(value: Any) -> bool:
 def _restore_series(column: Any, about: dict[str, Any]) -> Any:
     dtype = dtype_from_json(about["dtype"], "pandas")
     if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(_positions(column, about["levels"]), dtype=dtype)
+        return pd.Categorical.from_codes(_positions(column, dtype.categories.tolist()), dtype=dtype)
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
         values = np.empty(len(column), dtype=object)
         values[:] = [value_from_json(one) for one in about["values"]] if "values" in about else column.to_pylist()
@@ -245,8 +249,6 @@ def _restore_polars(stored: StoredTable) -> Any:
 
 
 def _store_pyarrow(X: Any) -> StoredTable:
-    import base64
-
     import pyarrow as pa
 
     columns, levels = {}, []
@@ -255,16 +257,14 @@ def _store_pyarrow(X: Any) -> StoredTable:
         is_labels = pa.types.is_dictionary(column.type)
         columns[name] = column.dictionary_decode() if is_labels else column
         levels.append(_plain_levels(column.dictionary.to_pylist(), name) if is_labels else None)
-    schema = base64.b64encode(X.schema.serialize().to_pybytes()).decode()
-    return StoredTable(columns, {"backend": "pyarrow", "schema": schema, "levels": levels})
+    about = {"backend": "pyarrow", "schema": arrow_schema_to_json(X.schema), "levels": levels}
+    return StoredTable(columns, about)
 
 
 def _restore_pyarrow(stored: StoredTable) -> Any:
-    import base64
-
     import pyarrow as pa
 
-    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored.about["schema"])))
+    schema = arrow_schema_from_json(stored.about["schema"])
     arrays = []
     for column, kind, levels in zip(stored.columns.values(), schema.types, stored.about["levels"], strict=True):
         if levels is None:
