@@ -18,7 +18,8 @@ from condshap.storage.dtypes import (
     value_to_json,
 )
 from condshap.storage.file_kinds import clear_damage
-from condshap.tables.formats import ColumnFormat, TableFormat
+from condshap.tables.column_formats import ColumnFormat
+from condshap.tables.formats import TableFormat
 from condshap.tables.reading import Levels
 
 

@@ -5,7 +5,7 @@ Labels are stored as plain values, so that anything can read them; levels and dt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ from condshap.storage.dtypes import (
     value_to_json,
     with_frequency,
 )
+from condshap.tables.arrow import dictionary_array
+from condshap.tables.backends import backend_of
 from condshap.tables.differences import find_difference
 from condshap.tables.reading import generated_names
 from condshap.types import Table
@@ -44,21 +46,24 @@ class StoredTable:
 
 def store_table(X: Table) -> StoredTable:
     """Take a native table apart."""
-    if isinstance(X, np.ndarray):
-        return _store_numpy(X)
-    if isinstance(X, pd.DataFrame):
-        return _store_pandas(X)
-    import narwhals as nw
-
-    if str(nw.from_native(X, eager_only=True).implementation) == "polars":
-        return _store_polars(X)
-    return _store_pyarrow(X)
+    store: dict[str, Callable[[Any], StoredTable]] = {
+        "numpy": _store_numpy,
+        "pandas": _store_pandas,
+        "polars": _store_polars,
+        "pyarrow": _store_pyarrow,
+    }
+    return store[backend_of(X)](X)
 
 
 def restore_table(stored: StoredTable) -> Table:
     """Put a native table together again."""
-    restore = {"numpy": _restore_numpy, "pandas": _restore_pandas, "polars": _restore_polars}
-    return restore.get(stored.about["backend"], _restore_pyarrow)(stored)
+    restore: dict[str, Callable[[StoredTable], Table]] = {
+        "numpy": _restore_numpy,
+        "pandas": _restore_pandas,
+        "polars": _restore_polars,
+        "pyarrow": _restore_pyarrow,
+    }
+    return restore[stored.about["backend"]](stored)
 
 
 @contextmanager
@@ -269,11 +274,8 @@ def _restore_pyarrow(stored: StoredTable) -> Any:
     for column, kind, levels in zip(stored.columns.values(), schema.types, stored.about["levels"], strict=True):
         if levels is None:
             arrays.append(column.cast(kind))
-            continue
-        codes = _positions(column, levels)
-        index = pa.array(codes, mask=codes < 0).cast(kind.index_type)
-        dictionary = pa.array(levels, type=kind.value_type)
-        arrays.append(pa.DictionaryArray.from_arrays(index, dictionary, ordered=kind.ordered))
+        else:
+            arrays.append(dictionary_array(_positions(column, levels), levels, kind))
     return pa.table(arrays, schema=schema)
 
 
