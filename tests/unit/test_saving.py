@@ -505,6 +505,11 @@ def test_an_option_that_is_not_plain_is_refused(tmp_path):
         explainer.save(tmp_path / "explainer")
 
 
+def test_an_option_that_is_a_table_of_something_odd_is_named():
+    with pytest.raises(StorageError, match="'sigma' of a thing must come back from a file unchanged"):
+        store_values({"sigma": pd.DataFrame({"a": [1j, 2j]})}, "a thing")
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
-from condshap.storage.writing import write_figure, write_whole
+from condshap.storage.writing import append_line, write_figure, write_whole
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["a", "b", "c"])
@@ -151,6 +151,21 @@ def test_a_writer_that_is_interrupted_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         write_whole(tmp_path / "file", b"new", "a file")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_are_added_and_a_torn_one_stays_apart(tmp_path):
+    path = tmp_path / "new folder" / "lines"
+    append_line(path, "one", "lines")
+    append_line(path, "two", "lines")
+    assert path.read_text() == "one\ntwo\n"
+    path.write_text("one\ntw")
+    append_line(path, "three", "lines")
+    assert path.read_text().splitlines() == ["one", "tw", "three"]
+
+
+def test_a_file_that_takes_no_lines_is_named(tmp_path):
+    with pytest.raises(StorageError, match=f"lines must be written to {tmp_path}, but that failed"):
+        append_line(tmp_path, "one", "lines")
 
 
 def test_a_figure_has_the_format_of_its_ending(tmp_path):

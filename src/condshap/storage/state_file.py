@@ -22,6 +22,7 @@ from condshap.storage.sealing import new_seal, sealed
 from condshap.storage.writing import write_whole
 
 damaged = EXPLAINER.damaged
+"""Error for an explainer with a part missing or changed, by its path and what went wrong."""
 
 
 def write_state(state: State, path: Path, kind: FileKind = EXPLAINER) -> None:

@@ -86,16 +86,16 @@ def check_same(X: Table, again: Table, what: str) -> None:
 
 def _refusal(what: str, why: str) -> StorageError:
     return StorageError(
-        f"{what} must come back from a file as they are, but {why}. Convert the table, e.g. with astype, reset_index or "
+        f"{what} must come back from a file unchanged, but {why}. Convert the table, e.g. with astype, reset_index or "
         "rename, and start again from there."
     )
 
 
-def pack_table(X: Table) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
-    """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold."""
-    with refusing("rows"):
+def pack_table(X: Table, what: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+    """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold; `what` it is is for messages."""
+    with refusing(what):
         packed, about = _pack(X)
-        check_same(X, unpack_table(packed, about), "rows")
+        check_same(X, unpack_table(packed, about), what)
     return packed, about
 
 
