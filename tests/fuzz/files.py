@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import condshap as cs
 from condshap.storage.explanations import parquet_bytes
+from condshap.storage.file_kinds import HEADER, SEAL
 from condshap.storage.sealing import new_seal, sealed
 from condshap.studies.cells import BurrCell
 from condshap.studies.store import Key, Result, Store
@@ -62,15 +63,11 @@ def kinds() -> dict[str, Kind]:
     for approach in ("independence", "ctree", "regression_separate"):
         explainer = cs.Explainer(model, approach=approach, seed=3, check_draws=False).fit(X)
         explainer.save(folder / "file")
-        found[f"explainer of {approach}"] = Kind(
-            (folder / "file").read_bytes(), load_explainer, use_explainer, "condshap"
-        )
+        found[f"explainer of {approach}"] = Kind((folder / "file").read_bytes(), load_explainer, use_explainer, HEADER)
     explainer.explain(X[:4]).save(folder / "file")
     found["explanation"] = Kind((folder / "file").read_bytes(), cs.load_explanation, use_explanation, "parquet")
     cs.VAEAC(epochs=2, width=4, depth=1, latent=1, companions=False, device="cpu").fit(X).save(folder / "file")
-    texts = _texts((folder / "file").read_bytes())
-    key = next(key for key, text in texts.items() if text.startswith("{"))
-    found["networks"] = Kind((folder / "file").read_bytes(), load_networks, use_networks, key)
+    found["networks"] = Kind((folder / "file").read_bytes(), load_networks, use_networks, HEADER)
     for i in range(4):
         result = Result(Key("study", "cell", "gaussian", i, 0, "0.1.0"), 0.1 * i, 0.2, 0.3, 1.0, 2.0, 3.5, 100)
         Store(folder / "store").append(result)
@@ -151,14 +148,14 @@ def forged(draw, kind: Kind) -> bytes:
         name = draw(st.sampled_from(sorted(arrays)))
         arrays[name] = draw(changed_array(arrays[name]))
     seal = new_seal()
-    return Content(sealed(safetensors.numpy.save(arrays, {**texts, "seal": seal}), seal))
+    return Content(sealed(safetensors.numpy.save(arrays, {**texts, SEAL: seal}), seal))
 
 
 def _forged_parquet(draw, content):
     import pyarrow as pa
 
     arrow = pq.read_table(pa.BufferReader(content))
-    about = json.loads(arrow.schema.metadata[b"condshap"])
+    about = json.loads(arrow.schema.metadata[HEADER.encode()])
     if draw(st.integers(0, 3)):
         about = draw(changed_facts(about))
     else:
@@ -170,7 +167,7 @@ def _forged_parquet(draw, content):
         else:
             other = pa.array([1.5] * arrow.num_rows) if way == 1 else pa.nulls(arrow.num_rows)
             arrow = arrow.set_column(position, name, other)
-    return parquet_bytes(arrow.replace_schema_metadata({b"condshap": json.dumps(about).encode()}))
+    return parquet_bytes(arrow, json.dumps(about))
 
 
 @st.composite

@@ -8,6 +8,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
+from condshap.storage.file_kinds import EXPLANATION, FORMAT_VERSION, clear_damage, new_header, read_header
 from condshap.storage.sealing import is_sealed, new_seal, sealed
 from condshap.studies.cells import BurrCell
 from condshap.studies.store import Key, Result, Store
@@ -111,3 +112,31 @@ def test_a_seal_that_somebody_put_into_a_name_does_not_confuse():
     assert is_sealed(content)
     assert not is_sealed(content.replace(b"and", b"And"))
     assert not is_sealed(b"")
+
+
+def test_a_header_tells_kind_version_and_writer():
+    found = read_header(new_header("thing", seed=1), "thing", "it")
+    assert found == {"kind": "thing", "format_version": FORMAT_VERSION, "written_by": cs.__version__, "seed": 1}
+    with pytest.raises(StorageError, match="it must be of kind 'other', got 'thing'"):
+        read_header(new_header("thing"), "other", "it")
+
+
+@pytest.mark.parametrize("error", [MemoryError(), cs.CondShapWarning("odd"), StorageError("ours")])
+def test_what_is_no_damage_is_not_called_so(error):
+    with pytest.raises(type(error)) as found, clear_damage("it must be whole"):
+        raise error
+    assert found.value is error
+
+
+def test_a_file_from_a_later_version_is_told_from_a_damaged_one(tmp_path):
+    path = tmp_path / "file"
+    load = save_explainer(path)
+    path.write_bytes(path.read_bytes().replace(b'format_version\\": 3', b'format_version\\": 9'))
+    with pytest.raises(StorageError, match="must have format version 3, got 9"):
+        load()
+
+
+def test_a_path_that_no_file_can_have_is_refused(tmp_path):
+    for name in ("null\0character", "a" * 300):
+        with pytest.raises(StorageError, match="must be a complete Parquet file, but cannot be read"):
+            EXPLANATION.read(tmp_path / name)

@@ -25,9 +25,9 @@ from sklearn.tree import DecisionTreeRegressor
 import condshap as cs
 from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
 from condshap.exceptions import ModelError, NotFittedError, StorageError
+from condshap.storage.file_kinds import EXPLAINER
 from condshap.storage.plain_values import restore_values, store_values
-from condshap.storage.state_file import read_state, write_state
-from condshap.storage.tensor_file import write_tensors
+from condshap.storage.state_file import read_state, write_state, write_tensors
 from condshap.testing import example_table
 
 TABLE = example_table(60)
@@ -505,6 +505,11 @@ def test_an_option_that_is_not_plain_is_refused(tmp_path):
         explainer.save(tmp_path / "explainer")
 
 
+def test_an_option_that_is_a_table_of_something_odd_is_named():
+    with pytest.raises(StorageError, match="'sigma' of a thing must come back from a file unchanged"):
+        store_values({"sigma": pd.DataFrame({"a": [1j, 2j]})}, "a thing")
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -520,9 +525,7 @@ def change(path, alter):
         about = json.loads(file.metadata()["condshap"])
         tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no mapping
     alter(tensors, about)
-    write_tensors(
-        path, tensors, {"condshap": json.dumps(about)}, "a changed explainer"
-    )  # sealed, as if nothing were wrong
+    write_tensors(path, tensors, json.dumps(about), EXPLAINER)  # sealed, as if nothing were wrong
 
 
 def test_an_explainer_that_is_not_fitted_cannot_be_saved(tmp_path):
@@ -581,7 +584,7 @@ def test_saving_leaves_the_usual_permissions_and_nothing_else(tmp_path, saved):
 def test_file_of_another_format_version_is_refused_with_its_writer(saved):
     change(saved, lambda tensors, about: about.update(format_version=99, written_by="7.1"))
     with pytest.raises(
-        StorageError, match=r"must have format version 2, got 99, written by condshap 7.1. Read it with"
+        StorageError, match=r"must have format version 3, got 99, written by condshap 7.1. Read it with"
     ):
         cs.load_explainer(saved, score)
 
@@ -591,6 +594,15 @@ def test_damaged_json_is_refused(saved, text):
     safetensors.numpy.save_file({"x": np.zeros(2)}, saved, {"condshap": text})
     with pytest.raises(StorageError, match="part of it is missing or damaged"):
         cs.load_explainer(saved, score)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path, saved):
+    network = cs.VAEAC(epochs=1, width=4, depth=1, latent=1, device="cpu").fit(TABLE[["a", "b"]])
+    network.save(tmp_path / "network")
+    with pytest.raises(StorageError, match=r"network' must be of kind 'explainer', got 'networks'. Check the path"):
+        cs.load_explainer(tmp_path / "network", score)
+    with pytest.raises(StorageError, match=r"explainer' must be of kind 'networks', got 'explainer'. Check the path"):
+        cs.VAEAC.load(saved)
 
 
 def test_every_array_is_needed(saved):

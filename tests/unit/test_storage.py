@@ -217,29 +217,29 @@ def test_foreign_parquet_is_refused(tmp_path):
 def change(path, alter):
     table = pq.read_table(path)
     about = json.loads(table.schema.metadata[b"condshap"])
-    altered = alter(table, about).replace_schema_metadata({b"condshap": json.dumps(about).encode()})
-    path.write_bytes(parquet_bytes(altered))  # sealed, as if nothing were wrong
+    altered = alter(table, about)
+    path.write_bytes(parquet_bytes(altered, json.dumps(about)))  # sealed, as if nothing were wrong
 
 
 def test_file_of_another_format_version_is_refused_with_its_writer(saved):
     def alter(table, about):
         about["format_version"] = 99
-        about["provenance"]["versions"]["condshap"] = "7.1"
+        about["written_by"] = "7.1"
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match=r"must have format version 2, got 99, written by condshap 7.1"):
+    with pytest.raises(StorageError, match=r"must have format version 3, got 99, written by condshap 7.1"):
         cs.load_explanation(saved)
 
 
 def test_file_that_tells_nothing_but_its_version_is_refused(saved):
     def alter(table, about):
         about.clear()
-        about["format_version"] = 3
+        about["format_version"] = 4
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match="must have format version 2, got 3"):
+    with pytest.raises(StorageError, match="must have format version 3, got 4, written by condshap of unknown version"):
         cs.load_explanation(saved)
 
 
@@ -264,5 +264,5 @@ def test_file_with_a_part_missing_or_damaged_is_refused(saved, alter):
 def test_damaged_metadata_are_refused(saved):
     table = pq.read_table(saved)
     pq.write_table(table.replace_schema_metadata({b"condshap": b"{not json"}), saved)
-    with pytest.raises(StorageError, match="must have readable metadata, but they are damaged"):
+    with pytest.raises(StorageError, match="part of it is missing or damaged"):
         cs.load_explanation(saved)

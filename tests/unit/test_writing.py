@@ -13,7 +13,7 @@ import pytest
 
 import condshap as cs
 from condshap.exceptions import StorageError
-from condshap.storage.writing import write_figure, write_whole
+from condshap.storage.writing import append_line, write_figure, write_whole
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["a", "b", "c"])
@@ -153,6 +153,21 @@ def test_a_writer_that_is_interrupted_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_lines_are_added_and_a_torn_one_stays_apart(tmp_path):
+    path = tmp_path / "new folder" / "lines"
+    append_line(path, "one", "lines")
+    append_line(path, "two", "lines")
+    assert path.read_text() == "one\ntwo\n"
+    path.write_text("one\ntw")
+    append_line(path, "three", "lines")
+    assert path.read_text().splitlines() == ["one", "tw", "three"]
+
+
+def test_a_file_that_takes_no_lines_is_named(tmp_path):
+    with pytest.raises(StorageError, match=f"lines must be written to {tmp_path}, but that failed"):
+        append_line(tmp_path, "one", "lines")
+
+
 def test_a_figure_has_the_format_of_its_ending(tmp_path):
     from matplotlib.figure import Figure
 
@@ -162,9 +177,8 @@ def test_a_figure_has_the_format_of_its_ending(tmp_path):
 
 
 def test_nothing_in_the_library_writes_by_itself():
-    """Stores of studies append lines, which is their own way to lose nothing."""
-    own = {"writing.py", "studies/store.py", "studies/runner.py"}
-    ways = (".write_text(", ".write_bytes(", "pq.write_table(", "to_csv(written", "save_file(", '.open("w')
+    own = {"storage/writing.py"}
+    ways = (".write_text(", ".write_bytes(", "pq.write_table(", "to_csv(written", "save_file(", '.open("w', '.open("ab')
     found = [
         f"{path.relative_to(SOURCE)}: {way}"
         for path in SOURCE.rglob("*.py")

@@ -3,24 +3,22 @@
 One line per explained row. Columns ``data/<name>`` hold the rows as given, labels as plain values, ``shapley/<i>``,
 ``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
 ``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
-`condshap.storage.tables`) are JSON in the file's metadata under the key ``condshap``; a checksum of the whole file is there
-too, see `condshap.storage.sealing`.
+`condshap.storage.tables`) are JSON in the file's header, see `condshap.storage.file_kinds`; a checksum of the whole file is
+there too, see `condshap.storage.sealing`.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from condshap.exceptions import StorageError
 from condshap.options import as_path
-from condshap.storage.sealing import is_sealed, new_seal, sealed
+from condshap.storage.file_kinds import EXPLANATION, HEADER, SEAL
+from condshap.storage.sealing import new_seal, sealed
 from condshap.storage.tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.storage.writing import write_whole
 from condshap.types import Floats, Masks
@@ -30,16 +28,13 @@ if TYPE_CHECKING:
 
     from condshap.explanation import Explanation
 
-FORMAT_VERSION = 2
-_KEY, _SEAL = b"condshap", b"condshap.seal"
-
 
 def save_explanation(explanation: Explanation, path: Path) -> None:
     """Write an explanation."""
     with refusing("explained rows"):
         content = _to_bytes(explanation)
         check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
-    write_whole(path, content, "an explanation")
+    write_whole(path, content, EXPLANATION.what)
 
 
 def _to_bytes(explanation: Explanation) -> bytes:
@@ -59,35 +54,28 @@ def _to_bytes(explanation: Explanation) -> bytes:
     table = explanation.value_table
     columns["v"] = _lists(table.values.swapaxes(0, 1).reshape(n_rows, -1))
     columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
-    about = json.dumps(_metadata(explanation, stored.about)).encode()
-    arrow = pa.table(columns).replace_schema_metadata({_KEY: about})
-    return parquet_bytes(arrow)
+    return parquet_bytes(pa.table(columns), EXPLANATION.new_header(**_facts(explanation, stored.about)))
 
 
-def parquet_bytes(arrow: pa.Table) -> bytes:
-    """Parquet file of a table, sealed."""
+def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
+    """Parquet file of a table and the text of a header, sealed."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink, seal = pa.BufferOutputStream(), new_seal()
+    arrow = arrow.replace_schema_metadata({HEADER: header})
     with pq.ParquetWriter(sink, arrow.schema) as writer:
         writer.write_table(arrow)
-        writer.add_key_value_metadata({_SEAL: seal})
+        writer.add_key_value_metadata({SEAL: seal})
     return sealed(sink.getvalue().to_pybytes(), seal)
 
 
 def load_explanation(path: str | Path) -> Explanation:
     """Read an explanation that `Explanation.save` wrote."""
-    arrow, about = _read(as_path(path))
-    try:
+    path = as_path(path)
+    arrow, about = _read(path)
+    with EXPLANATION.clear_damage(path):
         return _rebuild(arrow, about)
-    except MemoryError:
-        raise
-    except Exception as error:  # metadata that were changed by hand can fail in any way
-        raise StorageError(
-            f"'{path}' must be an explanation saved by condshap, but part of it is missing or damaged: {error!r}. "
-            "Save it again."
-        ) from error
 
 
 def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
@@ -110,7 +98,7 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
 
     provenance = about["provenance"]
     lists = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
-    check = provenance.get("draw_check")  # files from before there was one have none
+    check = provenance["draw_check"]
     data = {name.removeprefix("data/"): arrow.column(name) for name in arrow.column_names if name.startswith("data/")}
     return Explanation(
         values=stack("shapley"),
@@ -131,18 +119,9 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    import pyarrow as pa
-
-    try:
-        return _parse(path.read_bytes(), path)
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        raise StorageError(f"an explanation must be an existing file, got '{path}'.") from None
-    except StorageError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
-        raise StorageError(
-            f"'{path}' must be a complete Parquet file, but cannot be read: {error}. Save it again."
-        ) from None
+    content = EXPLANATION.read(path)
+    with EXPLANATION.opening(path):
+        return _parse(content, path)
 
 
 def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
@@ -150,47 +129,14 @@ def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
-    about = _read_about(path, file.schema_arrow.metadata or {})
-    _check_seal(path, content)
+    metadata = file.schema_arrow.metadata or {}
+    about = EXPLANATION.read_header(path, metadata.get(HEADER.encode()))
+    EXPLANATION.check_seal(path, content)
     return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
 
 
-def _check_seal(path: Path, content: bytes) -> None:
-    if not is_sealed(content):
-        raise StorageError(
-            f"'{path}' must be as Explanation.save wrote it, but part of it is missing or damaged: its checksum is that of "
-            "other bytes. Save it again, or take a copy that is whole."
-        )
-
-
-def _read_about(path: Path, metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    if _KEY not in metadata:
-        raise StorageError(f"'{path}' must be an explanation saved by condshap, but is some other Parquet file.")
-    try:
-        about: dict[str, Any] = json.loads(metadata[_KEY])
-        version = about.get("format_version")
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise StorageError(
-            f"'{path}' must have readable metadata, but they are damaged: {error}. Save it again."
-        ) from None
-    if version != FORMAT_VERSION:
-        raise StorageError(
-            f"'{path}' must have format version {FORMAT_VERSION}, got {version}, written by condshap {_writer(about)}. "
-            "Read it with that version of condshap."
-        )
-    return about
-
-
-def _writer(about: dict[str, Any]) -> str:
-    try:
-        return str(about["provenance"]["versions"]["condshap"])
-    except (KeyError, TypeError):
-        return "of unknown version"
-
-
-def _metadata(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:
+def _facts(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:
     return {
-        "format_version": FORMAT_VERSION,
         "data": data,
         "several_outputs": explanation.values.ndim == 3,
         "names": {

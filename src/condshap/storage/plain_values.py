@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.approaches.base import State
-from condshap.exceptions import CondShapError, StorageError, listing
+from condshap.exceptions import StorageError, listing
 from condshap.storage.tables import pack_table, unpack_table
 from condshap.trees.validating import check_trees
 
@@ -86,19 +86,10 @@ def _as_array(value: Any, name: str, owner: str) -> tuple[str, npt.NDArray[Any],
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biuf":
         return ("array" if isinstance(value, np.ndarray) else "scalar"), np.asarray(value), None
     if isinstance(value, (np.ndarray, pd.DataFrame)) or hasattr(value, "__arrow_c_stream__"):
-        try:
-            return ("table", *pack_table(value))
-        except CondShapError:
-            raise
-        except Exception as error:  # whatever a table holds that Arrow does not know
-            raise _refusal(value, name, owner) from error
+        return ("table", *pack_table(value, f"'{name}' of {owner}"))
     if hasattr(value, "fit") and not isinstance(value, type):
         return "estimator", pack_estimator(value, f"'{name}' of {owner}"), None
-    raise _refusal(value, name, owner)
-
-
-def _refusal(value: Any, name: str, owner: str) -> StorageError:
-    return StorageError(
+    raise StorageError(
         f"'{name}' of {owner} must be plain (a number, text, an array, a table, an estimator, or lists of these) to be "
         f"saved, got {type(value).__name__}. Give it in one of these forms and fit again."
     )

@@ -1,15 +1,14 @@
 """State (arrays and facts) <-> one safetensors file: readable by anything, no pickle.
 
-Arrays are the file's tensors. Facts are JSON in its metadata, under the key ``condshap``, beside the format version and what
-restores arrays exactly: `same` (an array that is stored under another name already) and `turned` (one in Fortran order,
-stored transposed, because linear algebra may round differently in another order). A checksum guards all of it, see
-`condshap.storage.sealing`.
+Arrays are the file's tensors. Facts are JSON in its header, see `condshap.storage.file_kinds`, beside what restores arrays
+exactly: `same` (an array that is stored under another name already) and `turned` (one in Fortran order, stored transposed,
+because linear algebra may round differently in another order). A checksum guards all of it, see `condshap.storage.sealing`.
 """
 
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +17,55 @@ import numpy.typing as npt
 
 from condshap.approaches.base import State
 from condshap.exceptions import StorageError
-from condshap.storage.tensor_file import read_tensors, write_tensors
+from condshap.storage.file_kinds import EXPLAINER, HEADER, SEAL, FileKind
+from condshap.storage.sealing import new_seal, sealed
+from condshap.storage.writing import write_whole
 
-FORMAT_VERSION = 2
-_KEY = "condshap"
+damaged = EXPLAINER.damaged
+"""Error for an explainer with a part missing or changed, by its path and what went wrong."""
 
 
-def write_state(state: State, path: Path) -> None:
+def write_state(state: State, path: Path, kind: FileKind = EXPLAINER) -> None:
     """Write a state; a file that exists is replaced once the new one is complete."""
-    tensors, about = _lay_out(state)
-    about |= {"format_version": FORMAT_VERSION, "written_by": version("condshap")}
+    tensors, layout = _lay_out(state)
     try:
-        text = json.dumps({**about, "facts": _plain(state.facts)})
+        header = kind.new_header(**layout, facts=_plain(state.facts))
     except (TypeError, ValueError) as error:
         raise StorageError(
             f"the facts of a state must be what JSON can hold, but {error}. Let to_state return numbers, text and lists."
         ) from None
-    write_tensors(path, tensors, {_KEY: text}, "an explainer")
+    write_tensors(path, tensors, header, kind)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, npt.NDArray[Any]], header: str, kind: FileKind) -> None:
+    """Write arrays in C order and the text of a header, sealed."""
+    import safetensors.numpy
+
+    seal = new_seal()
+    content = safetensors.numpy.save(dict(tensors), {HEADER: header, SEAL: seal})
+    write_whole(path, sealed(content, seal), kind.what)
+
+
+def read_state(path: Path, kind: FileKind = EXPLAINER) -> State:
+    """Read a state that `write_state` wrote."""
+    import safetensors.numpy
+
+    content = kind.read(path)
+    with kind.opening(path):
+        tensors = safetensors.numpy.load(content)
+        texts = _metadata(content)
+    header = kind.read_header(path, texts.get(HEADER))
+    kind.check_seal(path, content)
+    with kind.clear_damage(path):
+        own = {name: np.array(tensor) for name, tensor in tensors.items()}  # those of safetensors cannot be written to
+        arrays = {name: array.T if name in header["turned"] else array for name, array in own.items()}
+        return State({**arrays, **{name: arrays[first] for name, first in header["same"].items()}}, header["facts"])
+
+
+def _metadata(content: bytes) -> dict[str, str]:
+    """Texts beside the tensors of a safetensors file, which its library does not read from bytes."""
+    length = int.from_bytes(content[:8], "little")
+    return dict(json.loads(content[8 : 8 + length]).get("__metadata__") or {})
 
 
 def _plain(facts: Any) -> Any:
@@ -66,40 +97,3 @@ def _check_array(name: str, array: object) -> None:
         raise StorageError(
             f"the arrays of a state must hold booleans, integers or floats, got {what} as '{name}'. Let to_state convert it."
         )
-
-
-def read_state(path: Path) -> State:
-    """Read a state that `write_state` wrote."""
-    about, tensors = _read(path)
-    try:
-        arrays = {name: tensor.T if name in about["turned"] else tensor for name, tensor in tensors.items()}
-        return State({**arrays, **{name: arrays[first] for name, first in about["same"].items()}}, about["facts"])
-    except (KeyError, TypeError, AttributeError) as error:
-        raise damaged(path, error) from error
-
-
-def damaged(path: Path, error: Exception) -> StorageError:
-    """Error for a file with a part missing or changed."""
-    return StorageError(
-        f"'{path}' must be an explainer saved by condshap, but part of it is missing or damaged: {error!r}. Save it again."
-    )
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    file = read_tensors(path, "a saved explainer")
-    about = _read_about(path, file.text(_KEY, "an explainer saved by condshap"))
-    return about, file.arrays()
-
-
-def _read_about(path: Path, text: str) -> dict[str, Any]:
-    try:
-        about = json.loads(text)
-        found, writer = about["format_version"], about.get("written_by", "of unknown version")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise damaged(path, error) from None
-    if found != FORMAT_VERSION:
-        raise StorageError(
-            f"'{path}' must have format version {FORMAT_VERSION}, got {found!r}, written by condshap {writer}. Read it with "
-            "that version of condshap, or fit and save it again."
-        )
-    return dict(about)

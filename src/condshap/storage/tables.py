@@ -5,7 +5,7 @@ Labels are stored as plain values, so that anything can read them; levels and dt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,21 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.exceptions import CondShapError, StorageError
-from condshap.storage.schemas import (
+from condshap.storage.dtypes import (
+    arrow_schema_from_json,
+    arrow_schema_to_json,
     dtype_from_json,
     dtype_to_json,
-    header_from_json,
-    header_to_json,
+    labels_from_json,
+    labels_to_json,
     value_from_json,
     value_to_json,
     with_frequency,
 )
+from condshap.tables.arrow import dictionary_array
+from condshap.tables.backends import backend_of
 from condshap.tables.differences import find_difference
+from condshap.tables.reading import generated_names
 from condshap.types import Table
 
 if TYPE_CHECKING:
@@ -41,21 +46,24 @@ class StoredTable:
 
 def store_table(X: Table) -> StoredTable:
     """Take a native table apart."""
-    if isinstance(X, np.ndarray):
-        return _store_numpy(X)
-    if isinstance(X, pd.DataFrame):
-        return _store_pandas(X)
-    import narwhals as nw
-
-    if str(nw.from_native(X, eager_only=True).implementation) == "polars":
-        return _store_polars(X)
-    return _store_pyarrow(X)
+    store: dict[str, Callable[[Any], StoredTable]] = {
+        "numpy": _store_numpy,
+        "pandas": _store_pandas,
+        "polars": _store_polars,
+        "pyarrow": _store_pyarrow,
+    }
+    return store[backend_of(X)](X)
 
 
 def restore_table(stored: StoredTable) -> Table:
     """Put a native table together again."""
-    restore = {"numpy": _restore_numpy, "pandas": _restore_pandas, "polars": _restore_polars}
-    return restore.get(stored.about["backend"], _restore_pyarrow)(stored)
+    restore: dict[str, Callable[[StoredTable], Table]] = {
+        "numpy": _restore_numpy,
+        "pandas": _restore_pandas,
+        "polars": _restore_polars,
+        "pyarrow": _restore_pyarrow,
+    }
+    return restore[stored.about["backend"]](stored)
 
 
 @contextmanager
@@ -78,16 +86,16 @@ def check_same(X: Table, again: Table, what: str) -> None:
 
 def _refusal(what: str, why: str) -> StorageError:
     return StorageError(
-        f"{what} must come back from a file as they are, but {why}. Convert the table, e.g. with astype, reset_index or "
+        f"{what} must come back from a file unchanged, but {why}. Convert the table, e.g. with astype, reset_index or "
         "rename, and start again from there."
     )
 
 
-def pack_table(X: Table) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
-    """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold."""
-    with refusing("rows"):
+def pack_table(X: Table, what: str) -> tuple[npt.NDArray[np.uint8], dict[str, Any]]:
+    """Native table -> bytes of an Arrow stream, shape (n,), and what JSON must hold; `what` it is is for messages."""
+    with refusing(what):
         packed, about = _pack(X)
-        check_same(X, unpack_table(packed, about), "rows")
+        check_same(X, unpack_table(packed, about), what)
     return packed, about
 
 
@@ -112,19 +120,20 @@ def unpack_table(packed: npt.NDArray[np.uint8], about: dict[str, Any]) -> Table:
 def _store_numpy(X: np.ndarray[Any, Any]) -> StoredTable:
     import pyarrow as pa
 
+    names, about = generated_names(X.shape[1]), {"backend": "numpy", "dtype": dtype_to_json(X.dtype, "numpy", "array")}
     if X.dtype == object:
-        frame = _store_pandas(pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])], dtype=object))
-        return StoredTable(frame.columns, {**frame.about, "backend": "numpy", "dtype": "object"})
+        frame = _store_pandas(pd.DataFrame(X, columns=names, dtype=object))
+        return StoredTable(frame.columns, {**frame.about, **about})
     plain = X.astype(np.float64) if X.dtype.kind == "f" else X
-    columns = {f"x{j}": pa.array(plain[:, j].tolist()) for j in range(X.shape[1])}
-    return StoredTable(columns, {"backend": "numpy", "dtype": X.dtype.str})
+    return StoredTable({name: pa.array(plain[:, j].tolist()) for j, name in enumerate(names)}, about)
 
 
 def _restore_numpy(stored: StoredTable) -> np.ndarray[Any, Any]:
-    if stored.about["dtype"] == "object":
+    dtype = dtype_from_json(stored.about["dtype"], "numpy")
+    if dtype.kind == "O":
         return _restore_pandas(stored).to_numpy(dtype=object)
     lists = [column.to_pylist() for column in stored.columns.values()]
-    return np.ascontiguousarray(np.array(lists, dtype=np.dtype(stored.about["dtype"])).T)
+    return np.ascontiguousarray(np.array(lists, dtype=dtype).T)
 
 
 def _store_pandas(X: pd.DataFrame) -> StoredTable:
@@ -136,7 +145,7 @@ def _store_pandas(X: pd.DataFrame) -> StoredTable:
     index, index_about = _store_index(X.index)
     rest = len(max(names, key=len, default=""))
     labels = {f"index/{i}".ljust(rest + 1, "_"): column for i, column in enumerate(index)}  # longer than any name
-    about = {"backend": "pandas", "columns": abouts, "header": header_to_json(X.columns), "index": index_about}
+    about = {"backend": "pandas", "columns": abouts, "header": labels_to_json(X.columns), "index": index_about}
     return StoredTable({**columns, **labels}, about)
 
 
@@ -147,7 +156,7 @@ def _restore_pandas(stored: StoredTable) -> pd.DataFrame:
     index = _restore_index([column for name, column in stored.columns.items() if name not in names], about["index"])
     frame = pd.DataFrame(data, index=pd.RangeIndex(len(index)))
     frame.index = index  # afterwards: columns that are series would be looked up by the labels
-    frame.columns = header_from_json(about["header"])
+    frame.columns = labels_from_json(about["header"])
     return frame
 
 
@@ -158,7 +167,7 @@ def _store_series(series: pd.Series[Any], name: str) -> tuple[pa.Array, dict[str
     if isinstance(series.dtype, pd.CategoricalDtype):
         levels = _plain_levels(series.dtype.categories.tolist(), name)
         codes = series.cat.codes.to_numpy()
-        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), {**about, "levels": levels}
+        return pa.array(levels).take(pa.array(codes, mask=codes < 0)), about
     if series.dtype == object:
         return _store_objects(series, name, about)
     if isinstance(series.dtype, pd.SparseDtype):
@@ -188,7 +197,7 @@ def _is_missing(value: Any) -> bool:
 def _restore_series(column: Any, about: dict[str, Any]) -> Any:
     dtype = dtype_from_json(about["dtype"], "pandas")
     if isinstance(dtype, pd.CategoricalDtype):
-        return pd.Categorical.from_codes(_positions(column, about["levels"]), dtype=dtype)
+        return pd.Categorical.from_codes(_positions(column, dtype.categories.tolist()), dtype=dtype)
     if dtype.kind == "O" and isinstance(dtype, np.dtype):
         values = np.empty(len(column), dtype=object)
         values[:] = [value_from_json(one) for one in about["values"]] if "values" in about else column.to_pylist()
@@ -245,8 +254,6 @@ def _restore_polars(stored: StoredTable) -> Any:
 
 
 def _store_pyarrow(X: Any) -> StoredTable:
-    import base64
-
     import pyarrow as pa
 
     columns, levels = {}, []
@@ -255,25 +262,20 @@ def _store_pyarrow(X: Any) -> StoredTable:
         is_labels = pa.types.is_dictionary(column.type)
         columns[name] = column.dictionary_decode() if is_labels else column
         levels.append(_plain_levels(column.dictionary.to_pylist(), name) if is_labels else None)
-    schema = base64.b64encode(X.schema.serialize().to_pybytes()).decode()
-    return StoredTable(columns, {"backend": "pyarrow", "schema": schema, "levels": levels})
+    about = {"backend": "pyarrow", "schema": arrow_schema_to_json(X.schema), "levels": levels}
+    return StoredTable(columns, about)
 
 
 def _restore_pyarrow(stored: StoredTable) -> Any:
-    import base64
-
     import pyarrow as pa
 
-    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored.about["schema"])))
+    schema = arrow_schema_from_json(stored.about["schema"])
     arrays = []
     for column, kind, levels in zip(stored.columns.values(), schema.types, stored.about["levels"], strict=True):
         if levels is None:
             arrays.append(column.cast(kind))
-            continue
-        codes = _positions(column, levels)
-        index = pa.array(codes, mask=codes < 0).cast(kind.index_type)
-        dictionary = pa.array(levels, type=kind.value_type)
-        arrays.append(pa.DictionaryArray.from_arrays(index, dictionary, ordered=kind.ordered))
+        else:
+            arrays.append(dictionary_array(_positions(column, levels), levels, kind))
     return pa.table(arrays, schema=schema)
 
 

@@ -2,6 +2,7 @@
 
 The bytes go to a file of a name of its own in the same folder, which then takes the place of the old one in one step of the
 system. A full disk, a limit, a kill or a second writer leaves either the old file or a new one, never a part of one.
+Lines are added to a file in one step as well, and one that was never finished stays a line of its own.
 """
 
 from __future__ import annotations
@@ -63,6 +64,31 @@ def _replace(target: Path, data: bytes) -> None:
         with suppress(OSError):
             partial.unlink()
         raise
+
+
+def append_line(path: Path, line: str, what: str) -> None:
+    """Add a line to a file, which is made if there is none; several processes may do so, and their lines do not mix.
+
+    `what` the lines are is for messages. After a line that another process could not finish, this one begins anew.
+    """
+    data = (line + "\n").encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab", buffering=0) as file:  # one call of the system
+            written = file.write(data if _ends_with_its_line(path) else b"\n" + data)
+        if written is None or written < len(data):
+            raise OSError(f"only {written} of {len(data)} bytes could be written")
+    except OSError as error:
+        raise StorageError(f"{what} must be written to {path}, but that failed: {error}.") from error
+
+
+def _ends_with_its_line(path: Path) -> bool:
+    """Whether the last line of a file, if there is one, was written to its end."""
+    with path.open("rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return True
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
 
 
 def write_figure(figure: Any, path: str | Path, **options: Any) -> None:

@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from condshap.exceptions import StorageError
+from condshap.storage.file_kinds import check_version, clear_damage
 from condshap.storage.sealing import checksum
+from condshap.storage.writing import append_line
 
 FORMAT = 2
 _UNSEALED = 1  # lines from before there were checksums
@@ -75,25 +76,7 @@ class Store:
         """Write a result in one piece."""
         line = {"format": FORMAT, **asdict(result.key)}
         line |= {field.name: _as_json(getattr(result, field.name)) for field in fields(result) if field.name != "key"}
-        data = (_seal(line) + "\n").encode()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open(
-                "ab", buffering=0
-            ) as file:  # one call of the system: lines of several processes do not mix
-                written = file.write(data if self._is_whole() else b"\n" + data)
-            if written is None or written < len(data):
-                raise OSError(f"only {written} of {len(data)} bytes could be written")
-        except OSError as error:
-            raise StorageError(f"results must be written to {self.path}, but that failed: {error}.") from error
-
-    def _is_whole(self) -> bool:
-        """Whether the last line, if there is one, was written to its end."""
-        with self.path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                return True
-            file.seek(-1, os.SEEK_END)
-            return file.read() == b"\n"
+        append_line(self.path, _seal(line), "results")
 
     def repair(self) -> None:
         """Cut off what a killed run had begun to write; for use while nobody else is writing."""
@@ -120,24 +103,18 @@ class Store:
         """Result in a line, None for one that was never finished."""
         if _is_torn(line):
             return None
-        try:
+        what = f"line {number} of '{self.path}'"
+        with clear_damage(f"{what} must be a result of a study", "Remove that line, or choose another file."):
             parts: dict[str, Any] = json.loads(line)
             form = parts.pop("format")
-            if form not in {FORMAT, _UNSEALED}:
-                raise StorageError(f"results in {self.path} must have format {FORMAT}, line {number} has another one.")
+            if form != _UNSEALED:
+                check_version(form, FORMAT, what, parts.get("version"))
             if form == FORMAT and not _is_whole_line(line):
                 raise ValueError(f"its checksum {parts.get('sha256')!r} is that of another line")
             parts.pop("sha256", None)
             key = Key(**{field.name: parts.pop(field.name) for field in fields(Key)})
             values: dict[str, Any] = {name: math.nan if part is None else part for name, part in parts.items()}
             return Result(key, **values)
-        except StorageError:
-            raise
-        except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
-            raise StorageError(
-                f"lines of {self.path} must be results of a study, line {number} is not: {error!r}. Remove that line, or "
-                "choose another file."
-            ) from error
 
 
 def _as_json(value: Any) -> Any:

@@ -12,12 +12,12 @@ from zipfile import ZipFile
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
-from condshap.exceptions import StorageError
 from condshap.models.predictor import Predictor
 from condshap.precision.error_factors import allocate_samples
 from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
-from condshap.storage.sealing import is_sealed, new_seal, sealed
+from condshap.storage.file_kinds import FileKind
+from condshap.storage.sealing import new_seal, sealed
 from condshap.storage.writing import write_whole
 from condshap.studies.cells import Cell, Problem
 from condshap.studies.designs import Burr
@@ -26,6 +26,7 @@ from condshap.types import Floats, Indices
 _MORE = 2
 _REPLICATES = 2
 _AGREEMENT = 1e-5
+_FILE = FileKind("truth", "a truth", "NumPy", "Remove it, and the truth is computed again.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +60,7 @@ def find_truth(cell: Cell, repetition: int, problem: Problem, folder: Path) -> T
     path.parent.mkdir(parents=True, exist_ok=True)
     seconds = np.array([truth.cpu, truth.wall])
     arrays = {"v": truth.v, "std_errors": truth.std_errors, "masks": problem.plan.masks, "seconds": seconds}
-    write_whole(path, _packed(arrays), "a truth")
+    write_whole(path, _packed(arrays), _FILE.what)
     return truth
 
 
@@ -129,13 +130,9 @@ def _read(path: Path, problem: Problem) -> Truth | None:
     """Truth in a file, None if there is none, or one of other coalitions or another model; a damaged one is refused."""
     if not path.exists():
         return None
-    content = path.read_bytes()
-    if not is_sealed(content):
-        raise StorageError(
-            f"'{path}' must be a truth as it was written, but has no checksum, or that of other bytes: it is damaged, or "
-            "from before there were checksums. Remove it, and the truth is computed again."
-        )
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
+    content = _FILE.read(path)
+    _FILE.check_seal(path, content)
+    with _FILE.opening(path), np.load(BytesIO(content), allow_pickle=False) as arrays:
         v, std_errors, masks, seconds = (arrays[name] for name in ("v", "std_errors", "masks", "seconds"))
     expected, n_rows = _predictions(problem), len(problem.X)
     if not np.array_equal(masks, problem.plan.masks) or v.shape != (len(masks), n_rows):

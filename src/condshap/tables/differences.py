@@ -5,11 +5,13 @@ Saving asks this before it writes: what would come back as something else is ref
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from condshap.tables.backends import backend_of
 from condshap.types import Table
 
 
@@ -25,31 +27,34 @@ def find_difference(a: Table, b: Table) -> str | None:
         return None if _same_arrays(a, b) else f"an array of {a.dtype}"
     if isinstance(a, pd.DataFrame):
         return _in_frames(a, b)
-    same_schema = (
-        a.schema.equals(b.schema, check_metadata=True) if hasattr(a.schema, "equals") else a.schema == b.schema
-    )
-    if same_schema and len(a) == len(b):
-        differing = (f"column {name!r} of dtype {dtype}" for name, dtype in _dtypes(a) if not _same_columns(a, b, name))
-        return next(differing, None)
-    return f"a table of {', '.join(f'{name}: {dtype}' for name, dtype in _dtypes(a)[:5])}"
+    return _in_pyarrow(a, b) if backend_of(a) == "pyarrow" else _in_polars(a, b)
 
 
-def _dtypes(table: Any) -> list[tuple[str, Any]]:
-    """Names and dtypes of a Polars or PyArrow table."""
-    if hasattr(table, "column_names"):
-        return list(zip(table.column_names, table.schema.types, strict=True))
-    return list(table.schema.items())
+def _in_polars(a: Any, b: Any) -> str | None:
+    if a.schema != b.schema or len(a) != len(b):
+        return _table_of(a.schema.items())
+    # Polars counts NaN as equal to NaN
+    differing = (name for name in a.columns if not a[name].equals(b[name], check_dtypes=True))
+    return next((f"column {name!r} of dtype {a.schema[name]}" for name in differing), None)
 
 
-def _same_columns(a: Any, b: Any, name: str) -> bool:
-    """Whether a column of two Polars or PyArrow tables has the same values, NaN and missing ones included."""
-    one, other = a[name], b[name]
-    if not hasattr(a, "column_names"):
-        return bool(one.equals(other, check_dtypes=True))  # Polars counts NaN as equal to NaN
-    if not str(one.type).startswith(("float", "double", "halffloat")):
-        return bool(one.equals(other))
-    same_gaps = one.is_null().equals(other.is_null())
-    return same_gaps and _same_arrays(one.to_numpy(), other.to_numpy())
+def _in_pyarrow(a: Any, b: Any) -> str | None:
+    dtypes = dict(zip(a.column_names, a.schema.types, strict=True))
+    if not a.schema.equals(b.schema, check_metadata=True) or len(a) != len(b):
+        return _table_of(dtypes.items())
+    differing = (name for name in dtypes if not _same_arrow(a[name], b[name]))
+    return next((f"column {name!r} of dtype {dtypes[name]}" for name in differing), None)
+
+
+def _table_of(dtypes: Iterable[tuple[str, Any]]) -> str:
+    return f"a table of {', '.join(f'{name}: {dtype}' for name, dtype in list(dtypes)[:5])}"
+
+
+def _same_arrow(a: Any, b: Any) -> bool:
+    """Whether two PyArrow columns have the same values, NaN and missing ones included."""
+    if not str(a.type).startswith(("float", "double", "halffloat")):
+        return bool(a.equals(b))
+    return a.is_null().equals(b.is_null()) and _same_arrays(a.to_numpy(), b.to_numpy())
 
 
 def _in_frames(a: pd.DataFrame, b: pd.DataFrame) -> str | None:

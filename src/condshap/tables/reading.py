@@ -1,7 +1,4 @@
-"""Native tables -> plain columns: with `table_formats`, the only file that touches pandas, Polars or PyArrow.
-
-Reading goes through narwhals into pandas once, at the gate.
-"""
+"""Native tables -> plain columns: through narwhals into pandas once, at the gate."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import SchemaError, listing
+from condshap.tables.arrow import is_usual_type, tame_table
 from condshap.types import Floats, Indices, Table
 
 Levels: TypeAlias = tuple[Any, ...]
@@ -51,7 +49,7 @@ def to_pandas(X: Table) -> pd.DataFrame:
     import narwhals as nw  # not needed for pandas and NumPy
 
     _check_names([str(name) for name in getattr(X, "column_names", [])])  # of PyArrow, which allows duplicates
-    X = _tame_arrow(X) if hasattr(X, "column_names") and hasattr(X, "combine_chunks") else X
+    X = tame_table(X) if hasattr(X, "column_names") and hasattr(X, "combine_chunks") else X
     try:
         frame = nw.from_native(X, eager_only=True, allow_series=False)
     except TypeError as error:
@@ -80,41 +78,6 @@ def _convert(frame: Any) -> pd.DataFrame:
             f"column {listing(frame.columns)} must have a type that pandas can read, got "
             f"{listing(map(str, frame.schema.values()))}: {error}. Cast it to numbers, text or a dictionary."
         ) from None
-
-
-def _tame_arrow(X: Any) -> Any:
-    """PyArrow table whose text and dictionaries are of the usual kinds: no views, no repeated or missing values in these."""
-    import pyarrow as pa
-
-    encoded = [field.name for field in X.schema if pa.types.is_run_end_encoded(field.type)]
-    if encoded:
-        raise SchemaError(
-            f"columns must not be run-end encoded, got {listing(encoded)}. Decode them with pyarrow.compute.run_end_decode."
-        )
-    columns = list(X.columns)
-    tamed = [_tame_column(column) for column in columns]
-    if all(new is old for new, old in zip(tamed, columns, strict=True)):
-        return X
-    return pa.table(tamed, names=X.column_names).replace_schema_metadata(X.schema.metadata)
-
-
-def _tame_column(column: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_string_view(column.type):
-        return column.cast(pa.string())
-    if not pa.types.is_dictionary(column.type):
-        return column
-    values = [value for chunk in column.chunks for value in chunk.dictionary.to_pylist()]
-    is_usual = None not in values and all(
-        len(set(c.dictionary.to_pylist())) == len(c.dictionary) for c in column.chunks
-    )
-    if is_usual and not pa.types.is_string_view(column.type.value_type):
-        return column
-    levels = [value for value in dict.fromkeys(values) if value is not None]
-    position = {level: i for i, level in enumerate(levels)}
-    codes = pa.array([None if value is None else position[value] for value in column.to_pylist()], type=pa.int32())
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, pa.array(levels), ordered=column.type.ordered)])
 
 
 def plain_array(X: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -188,7 +151,7 @@ def _read_column(name: str, series: pd.Series[Any]) -> Column:
         codes = series.cat.codes.to_numpy().astype(np.intp)
         check_unicode(dtype.categories, f"levels of column '{name}'")
         return Column(name, None, codes, tuple(dtype.categories.tolist()), is_declared=True)
-    if isinstance(dtype, pd.ArrowDtype) and not _is_usual_arrow(dtype):
+    if isinstance(dtype, pd.ArrowDtype) and not is_usual_type(dtype.pyarrow_dtype):
         raise _unfit_dtype(name, dtype)
     if pd.api.types.is_bool_dtype(dtype):
         return _read_booleans(name, series)
@@ -199,15 +162,6 @@ def _read_column(name: str, series: pd.Series[Any]) -> Column:
     if dtype.kind == "O" or pd.api.types.is_string_dtype(dtype):
         return _read_objects(name, series)
     raise _unfit_dtype(name, dtype)
-
-
-def _is_usual_arrow(dtype: pd.ArrowDtype) -> bool:
-    """Whether pandas can work with columns of an Arrow type: neither with views nor with dictionaries."""
-    from pyarrow import types
-
-    one = dtype.pyarrow_dtype
-    is_number = types.is_integer(one) or types.is_floating(one) or types.is_decimal(one)
-    return bool(is_number or types.is_boolean(one) or types.is_string(one) or types.is_large_string(one))
 
 
 def _unfit_dtype(name: str, dtype: Any) -> SchemaError:

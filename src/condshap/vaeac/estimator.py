@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 import numpy.typing as npt
 
-from condshap.exceptions import NotFittedError, OptionError, SchemaError, StorageError
+from condshap.exceptions import NotFittedError, OptionError, SchemaError
 from condshap.options import as_path, check_choice, check_device, check_integer
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import hash_words, row_keys
-from condshap.storage.schemas import schema_from_json, schema_to_json
 from condshap.types import Floats, Masks, RowKeys, Rows, Table
 from condshap.vaeac.options import VAEACOptions, options_of
 from condshap.vaeac.questions import Known, as_masks, as_membership, as_probabilities, as_support
@@ -200,21 +199,16 @@ class VAEAC(VAEACOptions):
 
         `keep_optimiser` adds what `continue_training` needs, which makes the file about six times as large.
         """
-        import condshap
-        from condshap.vaeac.storage import write_network
+        from condshap.storage.networks import save_networks
 
-        state = self._fitted().to_state(keep_optimiser=keep_optimiser)
-        write_network(as_path(path), *state, schema_to_json(self.schema_), condshap.__version__)
+        save_networks(as_path(path), self._fitted(), self.schema_, keep_optimiser=keep_optimiser)
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:
         """Read what `save` wrote; `device` is where the networks shall run now."""
-        from condshap.vaeac.storage import read_network
+        from condshap.storage.networks import load_networks
 
-        networks, stored = read_network(as_path(path), check_device(device))
-        schema = schema_from_json(stored)
-        if _n_levels(schema) != networks.fitted_.columns.atoms.n_levels.tolist():
-            raise StorageError(f"'{path}' must have a schema that fits its networks, but it is damaged. Save it again.")
+        networks, schema = load_networks(as_path(path), check_device(device))
         loaded = cls(**options_of(networks.config), device=device)
         loaded.networks_, loaded.schema_ = networks, schema
         return loaded

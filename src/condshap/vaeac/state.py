@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from condshap.exceptions import StorageError
+from condshap.storage.file_kinds import clear_damage, new_header, read_header
 from condshap.vaeac.advice import LinearModel
 from condshap.vaeac.atoms import Atoms
 from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
@@ -20,7 +19,7 @@ from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale, Su
 from condshap.vaeac.networks import NetworkShape
 from condshap.vaeac.validation import History
 
-STATE_VERSION = 2
+_KIND = "networks"
 _SCALE_CLASSES: dict[str, type[Scale]] = {
     "standard": StandardScale,
     "normal_scores": ScoreScale,
@@ -73,35 +72,19 @@ def store(
     if training is not None:
         arrays |= {**store_parts("training", training[0]), **store_parts("masks", training[1])}
     about = {
-        "version": STATE_VERSION, "n_levels": columns.atoms.n_levels.tolist(), "members": fitted.members,
-        "scales": list(columns.scales),
+        "n_levels": columns.atoms.n_levels.tolist(), "members": fitted.members, "scales": list(columns.scales),
         "has_flags": fitted.shape.has_flags, "asked": asdict(asked), "config": asdict(fitted.config),
     }  # fmt: skip
-    return arrays, json.dumps(about)
+    return arrays, new_header(_KIND, **about)
 
 
 def restore(
     arrays: Mapping[str, npt.NDArray[Any]], about: str
 ) -> tuple[Fitted, VAEACConfig, tuple[Checkpoint, MaskQuery] | None]:
     """Inverse of `store`."""
-    try:
-        facts = json.loads(about)
-        _check_version(facts)
+    facts = read_header(about, _KIND, "a stored VAEAC")
+    with clear_damage("a stored VAEAC must be complete", "Store it again."):
         return _rebuild(arrays, facts), _config(facts["asked"]), restore_parts(arrays)
-    except StorageError:
-        raise
-    except (KeyError, TypeError, ValueError) as error:
-        raise StorageError(
-            f"a stored VAEAC must be complete, but part of it is missing or damaged: {error!r}. Store it again."
-        ) from error
-
-
-def _check_version(facts: dict[str, Any]) -> None:
-    if facts["version"] != STATE_VERSION:
-        raise StorageError(
-            f"a stored VAEAC must have version {STATE_VERSION}, got {facts['version']!r}. Read it with the version of "
-            "condshap that wrote it."
-        )
 
 
 def _rebuild(arrays: Mapping[str, npt.NDArray[Any]], facts: dict[str, Any]) -> Fitted:

@@ -13,7 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 import condshap as cs
 from condshap.exceptions import CondShapError, CondShapWarning, OptionError, SchemaError, StorageError
-from condshap.storage.tensor_file import write_tensors
+from condshap.storage.file_kinds import NETWORKS
+from condshap.storage.state_file import write_tensors
 
 QUICK = {"epochs": 2, "width": 8, "latent": 2, "scales": ("standard", "normal_scores"), "device": "cpu"}
 RNG = np.random.default_rng(4)
@@ -179,11 +180,18 @@ def saved(network, tmp_path):
 
 def rewrite(path, change):
     """Change the JSON in a file's header."""
+    write_tensors(path, load_file(path), json.dumps(change(header(path))), NETWORKS)
+
+
+def header(path):
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
-        about = json.loads(file.metadata()["condshap.vaeac"])
-    write_tensors(path, load_file(path), {"condshap.vaeac": json.dumps(change(about))}, "changed networks")
+        return json.loads(file.metadata()["condshap"])
+
+
+def with_facts(about, **facts):
+    return {**about, "facts": {**about["facts"], **facts}}
 
 
 def test_saved_network_answers_the_same(network, saved):
@@ -231,14 +239,15 @@ def test_a_truncated_file_is_refused(saved, share):
 
 
 def test_another_format_version_is_refused(saved):
-    rewrite(saved, lambda about: {**about, "format_version": 99, "condshap": "9.9"})
-    with pytest.raises(StorageError, match=r"format version 2, got 99, written by condshap 9.9. Read it with"):
+    rewrite(saved, lambda about: {**about, "format_version": 99, "written_by": "9.9"})
+    with pytest.raises(StorageError, match=r"format version 3, got 99, written by condshap 9.9. Read it with"):
         cs.VAEAC.load(saved)
 
 
 def test_networks_of_another_version_are_refused(saved):
     def change(about):
-        return {**about, "networks": json.dumps({**json.loads(about["networks"]), "version": 99})}
+        networks = json.loads(about["facts"]["networks"])
+        return with_facts(about, networks=json.dumps({**networks, "format_version": 99}))
 
     rewrite(saved, change)
     with pytest.raises(StorageError, match="version"):
@@ -261,35 +270,33 @@ def test_somebody_elses_safetensors_are_refused(tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"condshap": "1"}'])
 def test_a_damaged_header_is_refused(tmp_path, text):
-    save_file({"weight": np.zeros(3)}, tmp_path / "f", metadata={"condshap.vaeac": text})
-    with pytest.raises(StorageError, match=r"header.*damaged"):
+    save_file({"weight": np.zeros(3)}, tmp_path / "f", metadata={"condshap": text})
+    with pytest.raises(StorageError, match="part of it is missing or damaged"):
         cs.VAEAC.load(tmp_path / "f")
 
 
 @pytest.mark.parametrize("key", ["schema", "networks"])
 def test_a_missing_part_is_refused(saved, key):
-    rewrite(saved, lambda about: {k: v for k, v in about.items() if k != key})
+    rewrite(saved, lambda about: {**about, "facts": {k: v for k, v in about["facts"].items() if k != key}})
     with pytest.raises(StorageError, match=key):
         cs.VAEAC.load(saved)
 
 
 @pytest.mark.parametrize("name", ["support", "history/iwae", "weights/output.weight"])
 def test_a_missing_tensor_is_refused(saved, name):
-    from safetensors import safe_open
-
-    with safe_open(saved, framework="numpy") as file:
-        metadata = file.metadata()
     tensors = load_file(saved)
     del tensors[name]
-    write_tensors(saved, tensors, {"condshap.vaeac": metadata["condshap.vaeac"]}, "changed networks")
+    write_tensors(saved, tensors, json.dumps(header(saved)), NETWORKS)
     with pytest.raises(StorageError, match=name):
         cs.VAEAC.load(saved)
 
 
 def test_a_schema_of_other_columns_than_the_networks_is_refused(saved):
     def change(about):
-        schema = about["schema"]
-        return {**about, "schema": {**schema, "features": schema["features"][:2], "columns": schema["columns"][:2]}}
+        schema = about["facts"]["schema"]
+        return with_facts(
+            about, schema={**schema, "features": schema["features"][:2], "columns": schema["columns"][:2]}
+        )
 
     rewrite(saved, change)
     with pytest.raises(StorageError, match="schema"):
