@@ -21,7 +21,7 @@ from condshap.numerics.affine import AdditiveFunction, AffineFunction
 from condshap.numerics.curves import Asks, Curve, CurvedFunction, TooRoughError, read_curves
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
-from condshap.types import Floats, Indices, Rows
+from condshap.types import Floats, Indices, Masks, Rows
 
 _TRIALS = 64
 _CURVE_TOLERANCE, _CURVE_ROUNDING = 1e-11, 4  # of the spread of the predictions, and in units of the largest one
