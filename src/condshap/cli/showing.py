@@ -129,7 +129,9 @@ def plot(
     ] = None,
     feature: Annotated[str | None, typer.Option(help="With --kind scatter: the feature on the x-axis.")] = None,
     color: Annotated[str | None, typer.Option(help="With --kind scatter: the feature that colours the points.")] = None,
-    by: Annotated[By, typer.Option(help="With --kind msev: what to average over.")] = By.overall,
+    by: Annotated[
+        By, typer.Option(help="With --kind msev: overall, by row, or by number of known features.")
+    ] = By.overall,
     output: Annotated[str | None, typer.Option(help="Which of several outputs to draw: a name or a position.")] = None,
     facet: Annotated[bool, typer.Option("--facet", help="Draw one panel per output.")] = False,
     max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest are folded into one.")] = 12,

@@ -1,4 +1,4 @@
-"""Bundled data -> the ``demo``; arguments after ``study`` -> the commands of `condshap.studies.commands`."""
+"""Example data -> the ``demo``; arguments after ``study`` -> the commands of `condshap.studies.commands`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def demo(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a model on bundled data: Abalone, as in Section 5 of the paper, or penguins with missing values."""
+    """Explain a model on example data: Abalone, as in Section 5 of the paper, or penguins with missing values."""
     from rich.console import Console
 
     from condshap.demo import run_demo
