@@ -2,7 +2,7 @@
 A pipeline and a table with categories
 ======================================
 
-From a fitted scikit-learn pipeline to plots of one row and of many. Categories stay one column each.
+From a fitted scikit-learn pipeline to plots of one row and of many. Each category stays one column.
 """
 
 import matplotlib.pyplot as plt
@@ -22,29 +22,29 @@ model = make_pipeline(encode, RandomForestRegressor(500, min_samples_leaf=5, ran
 model.fit(data.X_train, data.y_train)
 
 # %%
-# ``ctree`` needs no training to speak of and takes both kinds of columns. Fit once, explain many.
+# ``ctree`` needs hardly any training and supports both kinds of columns. Fit once, explain many rows.
 explainer = cs.Explainer(model, approach="ctree").fit(data.X_train)
 explanation = explainer.explain(data.X_test)
 print(explanation)
 print(explanation.to_frame().head().round(2).T)
 
 # %%
-# One row, from the base value to its prediction. Thin lines are standard errors.
+# One row, from the base value to its prediction. Thin lines show standard errors.
 cs.plots.waterfall(explanation, row=0)
 plt.show()
 
 # %%
-# All rows at once: a point per snail, coloured by the value of the feature.
+# All rows at once: one point per snail, coloured by the value of the feature.
 cs.plots.beeswarm(explanation)
 plt.show()
 
 # %%
-# One feature against its Shapley values, coloured by another one.
+# The values of one feature against its Shapley values, coloured by another feature.
 cs.plots.scatter(explanation, "ShellWeight", color="Sex")
 plt.show()
 
 # %%
-# The mean size of the values over rows is a measure of importance; rows can be chosen.
+# The mean absolute value over rows measures importance. You can also choose rows.
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
 cs.plots.bar(explanation, ax=axes[0])
 cs.plots.bar(explanation, rows=[0], ax=axes[1])

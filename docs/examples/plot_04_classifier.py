@@ -2,7 +2,7 @@
 A classifier with three classes
 ===============================
 
-All classes are explained at once, from the same samples. Here with XGBoost, whose trees are evaluated by compiled code.
+All classes are explained at once, from the same samples. The model is XGBoost; compiled code evaluates its trees.
 """
 
 import matplotlib.pyplot as plt
@@ -17,18 +17,18 @@ species = data.y[X.index]
 model = XGBClassifier(n_estimators=100, max_depth=3, random_state=0).fit(X, species.cat.codes)
 
 # %%
-# XGBoost wants numbers for classes, and has no names for them. Outputs can be picked by position.
+# XGBoost needs numbers as classes and has no names for them. Outputs can be picked by position.
 explanation = cs.explain(model, X, X[::4], approach="copula")
 print(explanation)
 print(species.cat.categories.tolist(), explanation.output_names)
 
 # %%
-# A plot per class: ``facet`` draws a panel for every output.
+# One plot per class: ``facet`` draws a panel for every output.
 cs.plots.facet(cs.plots.beeswarm, explanation)
 plt.show()
 
 # %%
-# One bird, a Gentoo, in the class that it is put into, and in one that it is not.
+# One bird, a Gentoo: the class it is assigned to, and one it is not.
 bird = int((species[::4] == "Gentoo").to_numpy().argmax())
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.4), layout="constrained")
 for ax, output in zip(axes, (2, 0), strict=True):

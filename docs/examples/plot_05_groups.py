@@ -2,7 +2,8 @@
 Groups of features
 ==================
 
-Seven measurements of a snail are hardly seven facts. Groups make players of what belongs together.
+Seven measurements of a snail are hardly seven separate facts. Groups turn features that belong together into one
+player.
 """
 
 import matplotlib.pyplot as plt
@@ -29,20 +30,20 @@ explanation = cs.explain(model, data.X_train, data.X_test, approach="ctree", gro
 print(explanation)
 
 # %%
-# Four players have 16 coalitions instead of 256, and a picture that can be read at a glance.
+# Four players have 16 coalitions instead of 256, and a plot that you can read at a glance.
 figure, axes = plt.subplots(1, 2, figsize=(11, 3.2), layout="constrained")
 cs.plots.bar(explanation, ax=axes[0])
 cs.plots.waterfall(explanation, row=3, ax=axes[1])
 plt.show()
 
 # %%
-# Rows as columns, ordered by prediction: which group makes the difference where?
+# One column per row, ordered by prediction: where does each group matter?
 cs.plots.heatmap(explanation)
 plt.show()
 
 # %%
-# The value of a group is not the sum of its members' values: what members of different groups do together is split
-# among groups here, and among single features there.
+# The value of a group is not the sum of its members' values: interactions across groups are split among groups
+# here, and among single features there.
 single = cs.explain(model, data.X_train, data.X_test[:20], approach="ctree")
 columns = list(single.player_names)
 for player, (name, members) in enumerate(groups.items()):

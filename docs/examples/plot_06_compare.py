@@ -2,7 +2,7 @@
 Which approach suits my data?
 =============================
 
-MSEv ranks approaches on real data, where nobody knows the truth.
+MSEv ranks approaches on real data, where nobody knows the true values.
 """
 
 import matplotlib.pyplot as plt
@@ -16,23 +16,23 @@ X_train, X_test = (X.drop(columns="sex") for X in (data.X_train, data.X_test))
 model = RandomForestRegressor(500, min_samples_leaf=5, random_state=0).fit(X_train, data.y_train)
 
 # %%
-# The same rows and the same coalitions for all. More rows make the comparison sharper.
+# All approaches use the same rows and the same coalitions. More rows make the comparison sharper.
 approaches = ["independence", "gaussian", "copula", "empirical", "ctree", "vaeac"]
 found = {approach: cs.explain(model, X_train, X_test[:50], approach=approach) for approach in approaches}
 
 # %%
-# Overall: approaches that know about dependence are ahead of the one that does not. Intervals are over rows.
+# Overall, approaches that model dependence do better than the one that does not. Intervals are over rows.
 cs.plots.msev(found)
 plt.show()
 
 # %%
-# Intervals overlap because hard rows are hard for everybody. Differences by row take that out: below zero, an
-# approach is better than the first.
+# Intervals overlap because difficult rows are difficult for every approach. Differences by row remove this effect:
+# below zero, an approach is better than the first.
 cs.plots.msev({name: found[name] for name in ("gaussian", "copula", "ctree", "vaeac")}, by="row")
 plt.show()
 
 # %%
-# By the number of known features: where does an approach lose?
+# By the number of known features: where does an approach do badly?
 cs.plots.msev({name: found[name] for name in ("independence", "ctree", "vaeac")}, by="size")
 plt.show()
 
@@ -42,7 +42,7 @@ cs.plots.compare({name: found[name] for name in ("independence", "gaussian", "va
 plt.show()
 
 # %%
-# The same as a table in one call is ``cs.compare(model, X_train, X, approaches=[...])``.
+# ``cs.compare(model, X_train, X, approaches=[...])`` gives the same as a table, in one call.
 for name, explanation in found.items():
     low, high = explanation.msev.interval()
     seconds = sum(explanation.provenance.seconds.values())

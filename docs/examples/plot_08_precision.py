@@ -1,8 +1,8 @@
 """
-How sure are the values?
-========================
+How certain are the values?
+===========================
 
-Standard errors come with every value, and samples can be drawn until they are small enough.
+Every value has a standard error, and condshap can draw samples until it is small enough.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ X_train, X_test = (X.drop(columns="sex") for X in (data.X_train, data.X_test))
 model = RandomForestRegressor(500, min_samples_leaf=5, random_state=0).fit(X_train, data.y_train)
 
 # %%
-# The same three rows with different seeds show how far values really move; the standard errors say how far they should.
+# Different seeds for the same three rows show how far values really move; the standard errors say how far they should.
 settings = {"default": {}, "16 everywhere": {"n_samples": 16}, "250 everywhere": {"n_samples": 250}}
 for name, options in settings.items():
     repeats = [
@@ -32,13 +32,13 @@ for name, options in settings.items():
     )
 
 # %%
-# Turn it around: sample until every value is good to 0.05, in units of the prediction.
+# The other way round: sample until every value has a standard error of at most 0.05, in units of the prediction.
 explanation = cs.explain(model, X_train, X_test[:3], approach="gaussian", target_error=0.05)
 print(explanation.std_errors.max())
 
 # %%
-# Error bars are in the plots. They are about samples and coalitions, not about whether the features are normal:
-# that is what MSEv is for.
+# Plots show error bars. They measure the error of samples and coalitions, not whether the features are normal; use
+# MSEv for that.
 rough = cs.explain(model, X_train, X_test[:1], approach="independence", n_samples=16)
 cs.plots.compare({"16 samples": rough, "to 0.05": explanation[:1]})
 plt.show()

@@ -2,8 +2,8 @@
 Against the truth
 =================
 
-For simulated features whose conditional distributions are known, the true Shapley values can be computed, and
-approaches held against them.
+For simulated features with known conditional distributions, we can compute the true Shapley values and compare
+approaches with them.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Beside shap
 ===========
 
-The same forest with shap's TreeExplainer and with condshap, and shap's plots of both.
+The same forest explained with shap's TreeExplainer and with condshap, with shap's plots of both.
 """
 
 import matplotlib.pyplot as plt
@@ -22,12 +22,12 @@ explanation = cs.explain(model, X_train, X_test, approach="gaussian")
 ours = explanation.to_shap()
 
 # %%
-# Any of shap's plots takes the values of condshap.
+# All of shap's plots accept the values of condshap.
 shap.plots.beeswarm(ours, show=False)
 plt.show()
 
 # %%
-# Feature by feature: the serum values are strongly related to each other, and so their values differ most.
+# Feature by feature: the serum measurements depend strongly on each other, so their Shapley values differ most.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
 for ax, name in zip(axes, ("bmi", "s2", "s5"), strict=True):
     j = list(X_test).index(name)
@@ -37,7 +37,7 @@ for ax, name in zip(axes, ("bmi", "s2", "s5"), strict=True):
 plt.show()
 
 # %%
-# How much of a value is left when dependence counts? Correlation and mean absolute values, by feature.
+# How much of a value remains when dependence counts? Correlation and mean absolute values, by feature.
 for j, name in enumerate(X_test):
     r = np.corrcoef(theirs.values[:, j], ours.values[:, j])[0, 1]
     sizes = abs(theirs.values[:, j]).mean(), abs(ours.values[:, j]).mean()

@@ -2,7 +2,7 @@
 Save, load, report
 ==================
 
-What was learned and what came out go to files: an explainer, explanations, and a page to hand on.
+Save what was learned and what was found: an explainer, explanations, and a page to share.
 """
 
 from pathlib import Path
@@ -24,22 +24,22 @@ explainer = cs.Explainer(model, approach="vaeac").fit(data.X_train)
 explainer.save(folder / "explainer.safetensors")
 
 # %%
-# Later, or on another machine: the model and the file. Values are the same as those of the explainer that was saved.
+# Later, or on another machine, you need the model and the file. The values are the same as before saving.
 later = cs.load_explainer(folder / "explainer.safetensors", model)
 explanation = later.explain(data.X_test[:40])
 explanation.save(folder / "explanation.parquet")
 
 # %%
-# An explanation knows how it came about.
+# An explanation records how it was made.
 again = cs.load_explanation(folder / "explanation.parquet")
 print(again.provenance.approach, again.provenance.seed, again.provenance.n_coalitions, again.provenance.versions)
 
 # %%
-# One file for those who have no Python: choose a row, sort, filter, compare.
+# One file for people without Python: choose a row, sort, filter, compare.
 cs.report(again, folder / "report.html", title="Diabetes")
 print(sorted(path.name for path in folder.iterdir()))
 
 # %%
-# And a picture for the impatient.
+# And one plot for the impatient.
 cs.plots.force(again, row=0)
 plt.show()

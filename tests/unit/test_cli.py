@@ -473,7 +473,7 @@ def test_auto_coalitions_and_their_tolerance(folder: Path, tmp_path: Path) -> No
     options = ("--approach", "ctree", "--n-coalitions", "auto", "--tolerance", "0.1", "--max-coalitions", "16")
     done = _explain(folder, tmp_path / "out.parquet", *options)
     assert done.exit_code == 0, done.output
-    assert "wanted 10.00%" in done.stdout
+    assert "(tolerance 10.00%)" in done.stdout
     about = condshap.load_explanation(tmp_path / "out.parquet").provenance
     assert (about.tolerance, about.n_coalitions) == (0.1, 16)
 

@@ -50,7 +50,7 @@ def test_words_for_missing_values_are_gaps_among_numbers_and_booleans(tmp_path, 
 
 def test_column_of_nothing_but_such_words_is_read_as_in_training_or_refused(tmp_path):
     path = written(tmp_path, "s,x\nNA,1\nnull,2\n")
-    with pytest.raises(SchemaError, match=r"column 's' of .* must have a cell that tells .* got only \['NA', 'null'\]"):
+    with pytest.raises(SchemaError, match=r"column 's' of .* must have a cell that shows .* got only \['NA', 'null'\]"):
         read_table(path)
     assert read_table(path, used=["x"])["x"].tolist() == [1, 2]  # what nobody uses need not be clear
     assert read_table(path, {"s": True})["s"].tolist() == ["NA", "null"]

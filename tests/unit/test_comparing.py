@@ -68,7 +68,7 @@ def test_plots_and_reports_compare_the_same_coalitions(tmp_path):
     plt.close(ax.figure)
     with pytest.warns(CondShapWarning, match="over the 38 that all"):
         page = cs.report([ALL, FEW], tmp_path / "r.html").read_text()
-    assert "coalitions of the explanations differ: MSEv is over the 38" in page
+    assert "the explanations use different coalitions: MSEv is over the 38" in page
     assert page.count(f"<td>{float(FEW.msev):.5g}</td>") == 2
     assert f"{float(ALL.msev):.5g}" not in page
 

@@ -88,8 +88,8 @@ def test_errors_that_are_not_known_are_stored_drawn_and_reported_as_such(tmp_pat
     again = load_explanation(tmp_path / "e.parquet")
     assert np.isnan(again.std_errors).all()
     html = cs.report(again, tmp_path / "r.html").read_text()
-    assert "standard errors are not known" in html
-    assert "not known" in html.split('id="quality"')[1]
+    assert "standard errors are unknown" in html
+    assert "unknown" in html.split('id="quality"')[1]
     assert ">nan" not in html
     for plot in (cs.plots.bar, cs.plots.waterfall, cs.plots.beeswarm):
         plot(found[:1]).figure.canvas.draw()

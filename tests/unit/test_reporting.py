@@ -239,10 +239,10 @@ def test_warnings_and_missed_precision_are_shown(tmp_path, single):
     about = replace(single.provenance, warnings=("beware & look",), tolerance=0.02, reached=0.5, n_iterations=3)
     text = "".join(write(tmp_path, replace(single, provenance=about)).text)
     assert "beware & look" in text
-    assert "50.00% of its spread, 2.00% was wanted" in text
+    assert "50.00% of its spread, more than the 2.00% you asked for" in text
 
 
-def test_noise_as_large_as_the_values_deserves_a_look(tmp_path, single, several):
+def test_noise_as_large_as_the_values_needs_attention(tmp_path, single, several):
     def text_of(explanations):
         return "".join(write(tmp_path, explanations).text)
 
@@ -262,7 +262,7 @@ def test_a_missed_tolerance_is_told_once(tmp_path, single):
     about = replace(single.provenance, warnings=(said,), tolerance=0.02, reached=0.5, n_iterations=3)
     text = "".join(write(tmp_path, replace(single, provenance=about)).text)
     assert said in text
-    assert "the wanted precision was not reached" not in text
+    assert "the tolerance was not reached" not in text
 
 
 def test_sums_that_are_off_are_a_warning(tmp_path, single):
@@ -332,13 +332,13 @@ def test_values_beyond_training_are_found(tmp_path):
     new_level = replace(explanation, data=rows.assign(**{EVIL_NAME: ["b", "new", "b", "b"]}))
     assert find_outside(new_level, train).by_row[1][-1] == (2, "2 other levels")
     text = "".join(write(tmp_path, explanation, train=train).text)
-    assert "3 of 4 rows have values that the 70 training rows do not show, in x (2), number (2)." in text
+    assert "3 of 4 rows have values outside the training data (70 rows), in x (2), number (2)." in text
 
 
 def test_rows_of_training_are_never_outside(tmp_path):
     explanation = explain(rows=TRAIN[:20])
     assert find_outside(explanation, TRAIN).by_row == {}
-    assert "Every value of every row is within" in "".join(write(tmp_path, explanation, train=TRAIN).text)
+    assert "All values of all rows lie within" in "".join(write(tmp_path, explanation, train=TRAIN).text)
 
 
 def test_numbers_that_training_holds_as_levels_are_no_strangers():
@@ -387,7 +387,7 @@ def test_other_levels_are_other_rows(tmp_path, single):
 
 @pytest.mark.parametrize("names", [["only one"], ["a", "a"], ["a", "b", "c"], "ab"])
 def test_names_that_do_not_fit(tmp_path, single, names):
-    with pytest.raises(OptionError, match="names must be 2 different ones"):
+    with pytest.raises(OptionError, match="names must be 2 different names"):
         cs.report([single, single], tmp_path / "report.html", names=names)
 
 

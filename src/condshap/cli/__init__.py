@@ -1,8 +1,8 @@
 """Command line -> the same calls as the API.
 
-Exit codes: 0 when all went well, 1 with a clear message on stderr and no traceback when something that came from
-outside does not fit, 2 when the command itself was written wrongly. Results go to stdout, bars and notes to stderr.
-Help and completion should not wait for packages that only numbers need: these are imported inside functions.
+Exit codes: 0 on success; 1 with a clear message on stderr and no traceback when a file, table or model does not fit; 2 when
+the command line itself is wrong. Results go to stdout, progress bars and notes to stderr. Help and completion should not
+wait for packages that only the numbers need: functions import these.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from condshap.cli.showing import approaches, plot, report
 from condshap.cli.trying import demo, study
 
 app = typer.Typer(
-    help="Conditional Shapley values: explain single predictions of any model, respecting dependent features.",
+    help="Explain single predictions of any model with conditional Shapley values, which account for dependent features.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 
 def _example(*lines: str) -> str:
-    """Lines of a command as the end of its help."""
+    """Example commands, shown at the end of the help."""
     return "\n".join(["Example:", *(f"  {line}" for line in lines)])
 
 
@@ -72,7 +72,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     pass

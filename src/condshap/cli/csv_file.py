@@ -1,4 +1,4 @@
-"""A CSV file -> a table: cells of text as they were written, and gaps only where nobody can mean anything else."""
+"""A CSV file -> a table: text exactly as written, and missing values only where the cell cannot mean anything else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_csv(path: Path, is_text: Mapping[str, bool], used: Collection[str] | No
 
     Parameters
     ----------
-    is_text : by the names of columns whether they hold text, where that is known from other rows
+    is_text : column name -> whether the column holds text, where other rows tell
     used : names of the columns that matter, None for all
     """
     frame = _parse(path)
@@ -45,7 +45,7 @@ def read_csv(path: Path, is_text: Mapping[str, bool], used: Collection[str] | No
 
 
 def _parse(path: Path) -> pd.DataFrame:
-    """Columns as pandas understands them; where rows have more cells than names it would guess what the first cells are."""
+    """Columns as pandas reads them; rows with more cells than names are refused, because pandas would guess an index."""
     import pandas as pd
 
     with warnings.catch_warnings():
@@ -59,7 +59,7 @@ def _parse(path: Path) -> pd.DataFrame:
 
 
 def text_columns(known: pd.DataFrame | FeatureSchema) -> dict[str, bool]:
-    """By name, whether the columns of a table or of a schema hold text."""
+    """Map the column names of a table or a schema to whether the column holds text."""
     import pandas as pd
 
     if isinstance(known, pd.DataFrame):
@@ -75,12 +75,12 @@ def _holds_text(column: Any) -> bool:
 
 
 def _is_boolean(column: Any) -> bool:
-    """Whether a column of objects holds booleans; the others without text hold integers beyond 64 bits."""
+    """Whether an object column holds booleans; other object columns without text hold integers beyond 64 bits."""
     return all(isinstance(value, bool) for value in column.dropna())
 
 
 def _read_cells(path: Path, positions: list[int]) -> dict[int, pd.Series[str]]:
-    """Columns at some positions as they were written, missing where cells are empty."""
+    """Columns at these positions, exactly as written; empty cells are missing."""
     import pandas as pd
 
     if not positions:
@@ -93,14 +93,14 @@ def _announce_words(path: Path, name: str, column: Any, cells: pd.Series[str]) -
     words = sorted(set(cells[column.isna() & cells.notna()]))
     if words:
         say(
-            f"Note: column '{name}' of '{path}' holds text, so {listing(words)} are levels like any other. Leave cells "
-            "empty where a value is missing."
+            f"Note: column '{name}' of '{path}' holds text, so {listing(words)} are levels like any other. Leave a cell "
+            "empty if its value is missing."
         )
 
 
 def _unclear(path: Path, name: str, cells: pd.Series[str]) -> SchemaError:
     words = listing(sorted(set(cells.dropna())))
     return SchemaError(
-        f"column '{name}' of '{path}' must have a cell that tells numbers from text, got only {words}. Leave cells "
-        "empty where a value is missing, or write the table as Parquet, which has types."
+        f"column '{name}' of '{path}' must have a cell that shows whether it holds numbers or text, got only {words}. "
+        "Leave a cell empty if its value is missing, or save the table as Parquet, which stores types."
     )

@@ -1,4 +1,4 @@
-"""Model, training rows and rows in files -> explainers and explanations in files: ``fit``, ``explain``, ``compare``."""
+"""Files with a model and its tables -> files with explainers and explanations: ``fit``, ``explain``, ``compare``."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ PAPER_APPROACHES = ("independence", "ctree", "vaeac")
 def fit(
     model: ModelFile,
     train: TrainFile,
-    out: Annotated[Path, typer.Option(help="File to write: an explainer for 'condshap explain --explainer'.")],
+    out: Annotated[Path, typer.Option(help="Explainer file to write, for 'condshap explain --explainer'.")],
     settings: Settings,
     approach: ApproachName = DEFAULT_APPROACH,
     trust_model: TrustModel = False,
     as_json: AsJson = False,
 ) -> None:
-    """Learn from training rows once, and save the explainer."""
+    """Learn from training rows once and save the explainer."""
     from condshap.learning import learn, prepare
     from condshap.storage.schemas import schema_to_json
 
@@ -65,7 +65,7 @@ def fit(
         loaded = load_model(model, trust=trust_model)
         explainer = settings.explainer(loaded, approach)
         prepared = prepare(explainer, read_features(train, loaded), settings.categorical or ())
-        schema_to_json(prepared.setup.schema)  # what cannot be saved should not be trained
+        schema_to_json(prepared.setup.schema)  # fails before training if the result could not be saved
         explainer.game_ = learn(explainer, prepared)
         explainer.save(out)
         if as_json:
@@ -79,17 +79,19 @@ def fit(
 def explain(
     model: ModelFile,
     rows: RowsFile,
-    out: Annotated[Path, typer.Option(help="File to write: .parquet, read it with condshap.load_explanation.")],
+    out: Annotated[
+        Path, typer.Option(help="Explanation file to write, .parquet; read it with condshap.load_explanation.")
+    ],
     settings: Settings,
     explainer: Annotated[
-        Path | None, typer.Option(help="Explainer saved by 'condshap fit', instead of --train and its options.")
+        Path | None, typer.Option(help="Explainer saved by 'condshap fit', in place of --train and its options.")
     ] = None,
     train: Annotated[Path | None, typer.Option(help="Training rows: .csv or .parquet.")] = None,
     approach: ApproachName = DEFAULT_APPROACH,
     trust_model: TrustModel = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain rows of a table with a saved model, and training rows or a saved explainer."""
+    """Explain rows of a table, given a saved model and either training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
     from condshap.explainer import finish, get_ready
     from condshap.storage.tables import store_table
@@ -101,7 +103,7 @@ def explain(
         if explainer is not None:
             fitted = settings.load_explainer(explainer, loaded)
             X = read_features(rows, loaded, text_columns(fitted.schema_))
-            store_table(X)  # what cannot be saved should not be explained
+            store_table(X)  # fails before explaining if the result could not be saved
             explanation = fitted.explain(X)
         else:
             assert train is not None
@@ -124,14 +126,16 @@ def compare(
     model: ModelFile,
     train: TrainFile,
     rows: RowsFile,
-    out: Annotated[Path, typer.Option(help="Folder for the explanations, a .parquet file each, and comparison.csv.")],
+    out: Annotated[Path, typer.Option(help="Folder for comparison.csv and one .parquet file per approach.")],
     settings: Settings,
     approach: ApproachNames = None,
-    level: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Of the confidence intervals over rows.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(min=0.5, max=0.9999, help="Level of the confidence intervals over rows.")
+    ] = 0.95,
     trust_model: TrustModel = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain the same rows with several approaches, and compare them by MSEv: how well v(S) predicts the model."""
+    """Explain the same rows with several approaches and compare their MSEv: how far v(S) is from the prediction."""
     settings.check()
     from condshap.comparison import get_all_ready
     from condshap.storage.tables import store_table
@@ -158,11 +162,11 @@ def compare(
 
 
 def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.DataFrame, list[Path], dict[str, str]]:
-    """Train and explain by one approach after the other; what is finished is written, whatever happens to the next.
+    """Train and explain with one approach after the other; finished results are written, whatever happens to the next.
 
     Returns
     -------
-    Lines of the comparison, files, and by the names of approaches that failed what went wrong.
+    Lines of the comparison, files, and for each approach that failed what went wrong.
     """
     from condshap.comparison import failure
     from condshap.explainer import finish
@@ -174,7 +178,7 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
         try:
             explanation = finish(one)
             explanation.save(out / f"{name}.parquet")
-        except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
+        except Exception as error:  # of any kind: the results of the other approaches must not be lost
             failed[name] = failure(one, error)
             if len(failed) == len(ready):
                 raise
@@ -183,35 +187,35 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
         explanations.append(explanation)
         written.append(out / f"{name}.parquet")
         table = compare_explanations(explanations, level=level)
-        # after each, so that there is one if the next is stopped
+        # after each approach, so that there is a table if the next one is stopped
         write_whole(out / "comparison.csv", table.to_csv(index=False), "the comparison")
     return table, [*written, out / "comparison.csv"], failed
 
 
 def _check_samples(approaches: Sequence[Approach], settings: Settings) -> None:
-    """Refuse options about samples where an approach uses none, before another one has spent its time."""
+    """Refuse options about samples if an approach uses none, before another approach has spent time."""
     from condshap.approaches.base import is_sampler
 
     without = [approach.name for approach in approaches if not is_sampler(approach)]
     for option in sorted({"n_samples", "target_error"} & settings.given if without else ()):
         raise typer.BadParameter(
-            f"approaches {listing(without)} use no samples: leave them or this option out.",
+            f"approaches {listing(without)} use no samples: leave out either these approaches or this option.",
             param_hint=f"--{option.replace('_', '-')}",
         )
 
 
 def _check_explain(out: Path, explainer: Path | None, train: Path | None, settings: Settings) -> None:
-    """Refuse options of 'explain' that do not go together."""
+    """Refuse options of 'explain' that cannot be combined."""
     if suffix_of(out) not in PARQUET:
         raise typer.BadParameter(f"must end in .parquet, got '{out}'.", param_hint="--out")
     if explainer is None and train is None:
         raise typer.BadParameter(
-            "give --train with the rows to learn from, or --explainer with what 'condshap fit' wrote.",
+            "give --train with the training rows, or --explainer with the file that 'condshap fit' wrote.",
             param_hint="--train",
         )
     settled = settings.settled_by_fit()
     if explainer is not None and settled:
         raise typer.BadParameter(
-            f"a saved explainer has its own, so leave out {', '.join(settled)}, or leave out --explainer.",
+            f"a saved explainer already fixes these options: leave out {', '.join(settled)}, or leave out --explainer.",
             param_hint="--explainer",
         )

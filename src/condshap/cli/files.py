@@ -1,4 +1,4 @@
-"""Paths from the command line -> tables, models, explanations and places to write to."""
+"""Paths from the command line -> tables, models, explanations and output paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_table(
     import pandas as pd
 
     if suffix_of(path) not in {".csv", *PARQUET}:
-        raise SchemaError(f"a table must be a .csv or .parquet file, got '{path}'. Convert it.")
+        raise SchemaError(f"a table must be a .csv or .parquet file, got '{path}'. Convert it to one of these.")
     check_exists(path, "table")
     try:
         if suffix_of(path) in PARQUET:
@@ -42,13 +42,13 @@ def read_table(
 
 
 def read_features(path: Path, model: Model, is_text: Mapping[str, bool] | None = None) -> pd.DataFrame:
-    """Read the columns that a model was trained with; `is_text` tells what other rows know about them."""
+    """Read the columns that a model was trained with; `is_text` says which of them hold text in other rows."""
     used = [str(name) for name in getattr(model, "feature_names_in_", ())]
     return select_features(read_table(path, is_text, used or None), model, path)
 
 
 def load_model(path: Path, *, trust: bool) -> Model:
-    """Load a model; files that may run code are only loaded if they are trusted."""
+    """Load a model; files that may run code are loaded only if they are trusted."""
     if suffix_of(path) not in {".skops", *_PICKLES}:
         raise ModelError(
             f"a model must be a .skops, .pkl, .pickle or .joblib file, got '{path}'. Save it with skops.io.dump."
@@ -77,7 +77,7 @@ def _load_pickle(path: Path) -> Model:
 
 
 def _load_skops(path: Path, *, trust: bool) -> Model:
-    """Load a skops file; it holds no code, but names types, and skops knows which of them are harmless."""
+    """Load a skops file: it contains no code but names types, and skops knows which of them are harmless."""
     import skops.io
 
     from condshap.storage.plain_values import HARMLESS_TYPES
@@ -87,7 +87,7 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
     unknown = sorted(set(untrusted) - HARMLESS_TYPES)
     if unknown and not trust:
         raise ModelError(
-            f"'{path}' must hold only types that are known to be harmless, got also {listing(unknown)}. Add --trust-model "
+            f"'{path}' must contain only types that are known to be harmless, but has {listing(unknown)}. Add --trust-model "
             "if you know where the file comes from."
         )
     model = skops.io.load(path, trusted=untrusted)
@@ -96,17 +96,17 @@ def _load_skops(path: Path, *, trust: bool) -> Model:
 
 
 def select_features(frame: pd.DataFrame, model: Model, path: Path) -> pd.DataFrame:
-    """Columns that the model was trained with, if it tells them: a response in the same file is left out, aloud."""
+    """Keep the columns that the model was trained with, if it lists them; others, such as the response, go with a note."""
     wanted = [str(name) for name in getattr(model, "feature_names_in_", ())]
     extra = [name for name in frame.columns if name not in wanted]
     if not wanted or not extra or not set(wanted) <= set(frame.columns):
-        return frame  # whatever is missing, the gate names it
-    say(f"Note: '{path}' has columns {listing(extra)} that the model does not use; they are left out.")
+        return frame  # if columns are missing, the schema's check names them
+    say(f"Note: '{path}' has columns {listing(extra)} that the model does not use; condshap ignores them.")
     return frame[[name for name in frame.columns if name in wanted]]
 
 
 def load_explanations(paths: Sequence[Path]) -> dict[str, Explanation]:
-    """Explanations of the same rows by the names of their approaches, or of their files where approaches repeat."""
+    """Explanations of the same rows, keyed by approach, or by file name if approaches repeat."""
     from condshap.storage.explanations import load_explanation
 
     found = [load_explanation(path) for path in paths]
@@ -140,20 +140,20 @@ def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, p
 
 
 def make_room(out: Path) -> None:
-    """Make the folder of a file to be written; refuse what is a folder itself."""
+    """Create the folder of an output file; refuse a path that is a folder itself."""
     if out.is_dir():
         raise OptionError(f"the output must be a file, got the folder '{out}'. Add a file name.")
     out.parent.mkdir(parents=True, exist_ok=True)
 
 
 def check_exists(path: Path, what: str) -> None:
-    """Refuse a path where there is no file."""
+    """Refuse a path that is not a file."""
     if not path.is_file():
         raise OptionError(f"the {what} must be an existing file, got '{path}'. Check the path.")
 
 
 def suffix_of(path: Path) -> str:
-    """Return the ending of a file's name, in small letters."""
+    """Return the file extension in lower case."""
     return path.suffix.lower()
 
 

@@ -1,4 +1,4 @@
-"""Words of the command line -> options of an `Explainer`, the same for every command that fits one."""
+"""Command-line options -> options of an `Explainer`, the same for every command that fits one."""
 
 from __future__ import annotations
 
@@ -26,39 +26,42 @@ _SETTLED_BY_FIT = (
 
 
 class Additive(StrEnum):
-    """Whether a model is linear."""
+    """Whether a model is additive."""
 
     auto = "auto"
     yes = "yes"
     no = "no"
 
 
-# Options that several commands have.
+# Options that several commands share.
 ModelFile = Annotated[
     Path, typer.Option("--model", help="Model file: .skops, or .pkl, .pickle, .joblib with --trust-model.")
 ]
-TrustModel = Annotated[bool, typer.Option("--trust-model", help="Load a model file that may run code of its own.")]
+TrustModel = Annotated[
+    bool,
+    typer.Option("--trust-model", help="Load a model file that can run code: only if you trust it."),
+]
 TrainFile = Annotated[Path, typer.Option(help="Training rows: .csv or .parquet.")]
 RowsFile = Annotated[Path, typer.Option(help="Rows to explain: .csv or .parquet.")]
 ApproachName = Annotated[
-    str, typer.Option(help="How to model the features; see 'condshap approaches'.", autocompletion=available_approaches)
+    str, typer.Option(help="How to model the features: see 'condshap approaches'.", autocompletion=available_approaches)
 ]
 ApproachNames = Annotated[
     list[str] | None,
     typer.Option(
-        help="Approach, see 'condshap approaches'; may be repeated. By default independence, ctree and vaeac.",
+        help="Approach to compare; may be repeated. See 'condshap approaches'. Default: independence, ctree and vaeac.",
         autocompletion=available_approaches,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines; bars and notes stay on stderr.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; progress bars and notes go to stderr.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Options of an `Explainer` as they were given, and which of all options of the command were."""
+    """Options of an `Explainer`, and the names of the options that the user gave."""
 
     categorical: Annotated[
-        list[str] | None, typer.Option(help="Numeric column that holds levels; may be repeated.")
+        list[str] | None, typer.Option(help="Numeric column that is categorical; may be repeated.")
     ] = None
     n_samples: Annotated[int | None, typer.Option(help="Samples per row and coalition.")] = None
     target_error: Annotated[
@@ -68,38 +71,40 @@ class Settings:
     n_coalitions: Annotated[
         str | None,
         typer.Option(
-            metavar="INTEGER|auto", help="Coalitions, the empty and the grand one included; auto: until precise."
+            metavar="INTEGER|auto",
+            help="Coalitions, including the empty and the grand one; auto: as many as --tolerance needs.",
         ),
     ] = None
     tolerance: Annotated[
-        float, typer.Option(help="With --n-coalitions auto: largest standard error, as a share of every row's spread.")
+        float,
+        typer.Option(help="With --n-coalitions auto: largest standard error allowed, relative to the row's spread."),
     ] = 0.02
-    max_coalitions: Annotated[
-        int | None, typer.Option(help="With --n-coalitions auto: where to stop at the latest.")
-    ] = None
+    max_coalitions: Annotated[int | None, typer.Option(help="With --n-coalitions auto: upper limit on coalitions.")] = (
+        None
+    )
     base_value: Annotated[
-        list[float] | None, typer.Option(help="v of the empty coalition; repeat it for several outputs.")
+        list[float] | None, typer.Option(help="v of the empty coalition; repeat the option for several outputs.")
     ] = None
     output: Annotated[
         str | None,
-        typer.Option(help="Explain this output only: a class or a position; name:1 or position:1 where both would do."),
+        typer.Option(help="Explain only this output: a class or a position; write name:1 or position:1 if ambiguous."),
     ] = None
     additive: Annotated[
         Additive,
         typer.Option(
-            help="Whether the model is a sum of one function per feature, and may be read instead of called; yes is tested."
+            help="Whether the model is a sum of one function per feature, which needs no samples; 'yes' is tested."
         ),
     ] = Additive.auto
     check_draws: Annotated[
-        bool, typer.Option(help="Compare training rows with draws, and warn if they do not look alike.")
+        bool, typer.Option(help="Compare draws with training rows, and warn if they do not look alike.")
     ] = True
-    seed: Annotated[int, typer.Option(help="One seed, one answer.")] = 0
-    n_jobs: Annotated[int, typer.Option(help="Workers; -1 for one per core.")] = 1
-    memory_budget: Annotated[str, typer.Option(help="Bound on memory, e.g. 500MB.")] = "1GiB"
+    seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same answer.")] = 0
+    n_jobs: Annotated[int, typer.Option(help="Number of workers; -1 for one per core.")] = 1
+    memory_budget: Annotated[str, typer.Option(help="Memory limit, e.g. 500MB.")] = "1GiB"
     given: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """Refuse options that do not go together."""
+        """Refuse options that cannot be combined."""
         self._coalitions()
 
     def explainer(self, model: Model, approach: str | Approach) -> Explainer:
@@ -124,7 +129,7 @@ class Settings:
         )
 
     def _coalitions(self) -> int | str | None:
-        """Number of coalitions as the API takes it."""
+        """Number of coalitions, in the form that the API accepts."""
         text = self.n_coalitions
         if text == "auto":
             return text
@@ -134,16 +139,16 @@ class Settings:
         return None if text is None else int(text)
 
     def refuse_tolerance(self) -> None:
-        """Refuse a tolerance where nothing would heed it."""
+        """Refuse a tolerance that would have no effect."""
         if "tolerance" in self.given:
-            raise typer.BadParameter("goes with --n-coalitions auto only, so leave it out.", param_hint="--tolerance")
+            raise typer.BadParameter("works only with --n-coalitions auto: leave it out.", param_hint="--tolerance")
 
     def settled_by_fit(self) -> list[str]:
-        """Options that were given although a saved explainer has its own."""
+        """Options that the user gave although a saved explainer already fixes them."""
         return [f"--{name.replace('_', '-')}" for name in _SETTLED_BY_FIT if name in self.given]
 
     def load_explainer(self, path: Path, model: Model) -> Explainer:
-        """Load a saved explainer; how it works, unlike what it learned, may be changed."""
+        """Load a saved explainer; workers, memory and tolerance may be changed, what it has learned may not."""
         from condshap.storage.explainers import load_explainer
 
         explainer = load_explainer(path, model)
@@ -156,7 +161,7 @@ class Settings:
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Settings`, one by one, in place of its last parameter ``settings``."""
+    """Replace the parameter ``settings`` of a command with the options of `Settings`, one by one."""
     hints = get_type_hints(Settings, include_extras=True)
     names = [field.name for field in fields(Settings) if field.name != "given"]
 
@@ -183,12 +188,12 @@ def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def is_given(name: str, context: typer.Context) -> bool:
-    """Whether an option was given, rather than left at its default."""
+    """Whether the user gave an option, rather than leaving it at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def read_output(output: str | None) -> str | int | None:
-    """An output as the API takes it: digits are an integer, which is a name or a position, whichever there is."""
+    """An output as the API accepts it: digits become an integer, which is a name or a position, whichever exists."""
     is_whole = output is not None and output.removeprefix("-").isdecimal()
     return int(output) if is_whole and output is not None else output

@@ -1,4 +1,4 @@
-"""Results, errors and warnings -> lines and tables for eyes, JSON for machines."""
+"""Results, errors and warnings -> lines and tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def clear_messages() -> Iterator[None]:
-    """Turn errors into one line on stderr and exit code 1, and warnings into lines of their own."""
+    """Turn errors into one line on stderr and exit code 1, and each warning into one line."""
     with warnings.catch_warnings():
         warnings.showwarning = _say_warning
         try:
@@ -44,7 +44,7 @@ def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Write to stderr: the first word in bold where the terminal can, the rest as it is."""
+    """Write to stderr, with the first word in bold if the terminal supports it."""
     first, colon, rest = text.partition(":")
     console = Console(stderr=True, highlight=False)
     console.print(
@@ -53,12 +53,12 @@ def say(text: str) -> None:
 
 
 def print_json(found: Any) -> None:
-    """Print data as JSON, which has no NaN: unknown numbers become null."""
+    """Print data as JSON, which has no NaN: NaN and infinite numbers become null."""
     typer.echo(json.dumps(_plain(found), indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def _plain(found: Any) -> Any:
-    """The same with plain Python types only."""
+    """The same data in plain Python types."""
     if isinstance(found, dict):
         return {str(key): _plain(value) for key, value in found.items()}
     if isinstance(found, (list, tuple)):
@@ -71,7 +71,7 @@ def _plain(found: Any) -> Any:
 
 
 def print_written(paths: list[Path], *, as_json: bool) -> None:
-    """Say where the files are."""
+    """List the files that were written."""
     if as_json:
         print_json({"written": paths})
     else:
@@ -80,7 +80,7 @@ def print_written(paths: list[Path], *, as_json: bool) -> None:
 
 
 def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
-    """What was explained and how well, with the mean absolute Shapley values of every player (and output)."""
+    """What was explained and how well, with the mean absolute Shapley value of every player (and output)."""
     about, msev = explanation.provenance, explanation.msev
     low, high = msev.interval()
     return {
@@ -105,7 +105,7 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 
 
 def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
-    """Say what was explained, how well, and where it is."""
+    """Say what was explained, how well, and where the file is."""
     about, msev = explanation.provenance, explanation.msev
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
@@ -116,7 +116,9 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
         f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
     )
     if about.reached is not None:
-        console.print(f"Largest standard error {about.reached:.2%} of its row's spread, wanted {about.tolerance:.2%}.")
+        console.print(
+            f"The largest standard error is {about.reached:.2%} of its row's spread (tolerance {about.tolerance:.2%})."
+        )
     if len(explanation) > 1:
         low, high = msev.interval()
         console.print(f"MSEv {float(msev):.4g}, 95 % interval {low:.4g} to {high:.4g} (smaller is better).")
@@ -135,5 +137,5 @@ def print_comparison(table: pd.DataFrame, level: float) -> None:
         numbers = (f"{line['msev']:.4g}", interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
         shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
-    console.print("MSEv, the mean squared distance of v(S) from the prediction: smaller is better")
+    console.print("MSEv, the mean squared distance of v(S) from the prediction (smaller is better)")
     console.print(shown)

@@ -1,4 +1,4 @@
-"""Explanation files -> a report or a picture: ``report`` and ``plot``; and the list of ``approaches``."""
+"""Explanation files -> a report or a plot (``report``, ``plot``); and the list of ``approaches``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DPI = 150
 
 
 class Kind(StrEnum):
-    """Kinds of plots that an explanation file is enough for."""
+    """Kinds of plots that need only explanation files."""
 
     bar = "bar"
     waterfall = "waterfall"
@@ -60,11 +60,11 @@ _TAKES = {
     Kind.compare: {"row", "max_features"},
     Kind.msev: {"by"},
 }
-"""Options that belong to some kinds only; all take the others."""
+"""Options that only some kinds of plots accept; all kinds accept the others."""
 
 Files = Annotated[
     list[Path],
-    typer.Argument(metavar="FILE", help="Explanations of the same rows, as 'condshap explain' writes them."),
+    typer.Argument(metavar="FILE", help="Explanations of the same rows, as written by 'condshap explain'."),
 ]
 
 
@@ -88,18 +88,20 @@ def approaches(as_json: AsJson = False) -> None:
 
 def report(
     files: Files,
-    out: Annotated[Path, typer.Option(help="File to write: one .html that needs no network.")] = Path("report.html"),
+    out: Annotated[Path, typer.Option(help="Report to write, .html; it needs no network connection.")] = Path(
+        "report.html"
+    ),
     title: Annotated[str | None, typer.Option(help="Heading of the report.")] = None,
     name: Annotated[
-        list[str] | None, typer.Option(help="Name of an explanation, one per file; by default its approach.")
+        list[str] | None, typer.Option(help="Name of an explanation, once per file. Default: its approach.")
     ] = None,
     train: Annotated[
-        Path | None, typer.Option(help="Training rows: rows outside their range are marked. .csv or .parquet.")
+        Path | None, typer.Option(help="Training rows, .csv or .parquet: the report marks rows outside their range.")
     ] = None,
-    model_name: Annotated[str | None, typer.Option(help="What was explained, to be written down.")] = None,
+    model_name: Annotated[str | None, typer.Option(help="Name of the model, shown in the report.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make one HTML page of explanations: how good they are, which features matter, and every row by itself."""
+    """Write explanations to one HTML page: how good they are, which features matter, and every single row."""
     if suffix_of(out) not in {".html", ".htm"}:
         raise typer.BadParameter(f"must end in .html, got '{out}'.", param_hint="--out")
     if name and len(name) != len(files):
@@ -123,17 +125,19 @@ def plot(
     out: Annotated[Path, typer.Option(help="File to write: .png, .pdf or .svg.")],
     row: Annotated[
         list[int] | None,
-        typer.Option(help="Position of a row, from 0; with --kind bar it may be repeated, or left out for all rows."),
+        typer.Option(help="Position of a row, from 0. With --kind bar, repeat it, or leave it out for all rows."),
     ] = None,
-    feature: Annotated[str | None, typer.Option(help="With --kind scatter: the feature along the x-axis.")] = None,
+    feature: Annotated[str | None, typer.Option(help="With --kind scatter: the feature on the x-axis.")] = None,
     color: Annotated[str | None, typer.Option(help="With --kind scatter: the feature that colours the points.")] = None,
-    by: Annotated[By, typer.Option(help="With --kind msev: what to average over.")] = By.overall,
-    output: Annotated[str | None, typer.Option(help="One output of several: a name or a position.")] = None,
-    facet: Annotated[bool, typer.Option("--facet", help="A panel for each of several outputs.")] = False,
-    max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest is folded into one.")] = 12,
+    by: Annotated[
+        By, typer.Option(help="With --kind msev: overall, by row, or by number of known features.")
+    ] = By.overall,
+    output: Annotated[str | None, typer.Option(help="Which of several outputs to draw: a name or a position.")] = None,
+    facet: Annotated[bool, typer.Option("--facet", help="Draw one panel per output.")] = False,
+    max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest are folded into one.")] = 12,
     as_json: AsJson = False,
 ) -> None:
-    """Draw explanations: one kind of plot, one picture."""
+    """Draw one plot of explanations."""
     _check_plot(context, kind, files, out)
     given = {"row": (row or [0])[0], "feature": feature, "color": color, "by": by.value, "max_features": max_features}
     options: dict[str, Any] = {name: value for name, value in given.items() if name in _TAKES[kind]}
@@ -168,7 +172,7 @@ def _draw(
 
 
 def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> str | int | None:
-    """One output by name or position, which must be given where there are several; only MSEv can be added up."""
+    """One output by name or position, required if there are several, except for MSEv, which is summed over outputs."""
     names = explanation.output_names
     if output is None and explanation.values.ndim == 3 and kind is not Kind.msev:
         raise OptionError(
@@ -179,21 +183,21 @@ def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> 
 
 
 def _check_plot(context: typer.Context, kind: Kind, files: list[Path], out: Path) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that cannot be combined."""
     if suffix_of(out) not in _PICTURES:
         raise typer.BadParameter(f"must end in {', '.join(_PICTURES)}, got '{out}'.", param_hint="--out")
     if kind not in _SEVERAL and len(files) > 1:
         several = " or ".join(sorted(_SEVERAL))
         raise typer.BadParameter(
-            f"--kind {kind} takes one, got {len(files)}; for several: {several}.", param_hint="FILE"
+            f"--kind {kind} takes one file, got {len(files)}; for several use {several}.", param_hint="FILE"
         )
     for option in sorted(set.union(*_TAKES.values()) - _TAKES[kind]):
         if is_given(option, context):
             kinds = ", ".join(one for one, taken in _TAKES.items() if option in taken)
-            raise typer.BadParameter(f"goes with --kind {kinds} only.", param_hint=f"--{option.replace('_', '-')}")
+            raise typer.BadParameter(f"works only with --kind {kinds}.", param_hint=f"--{option.replace('_', '-')}")
     if is_given("facet", context) and is_given("output", context):
-        raise typer.BadParameter("draws all outputs, so leave out --output.", param_hint="--facet")
+        raise typer.BadParameter("draws all outputs: leave out --output.", param_hint="--facet")
     if kind is Kind.scatter and context.params["feature"] is None:
-        raise typer.BadParameter("is needed by --kind scatter.", param_hint="--feature")
+        raise typer.BadParameter("is required by --kind scatter.", param_hint="--feature")
     if kind is not Kind.bar and len(context.params["row"] or ()) > 1:
-        raise typer.BadParameter(f"must be one with --kind {kind}.", param_hint="--row")
+        raise typer.BadParameter(f"must be given only once with --kind {kind}.", param_hint="--row")

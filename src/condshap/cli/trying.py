@@ -1,4 +1,4 @@
-"""Ready-made data -> the ``demo``; words after ``study`` -> the commands of `condshap.studies.commands`."""
+"""Example data -> the ``demo``; arguments after ``study`` -> the commands of `condshap.studies.commands`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Data(StrEnum):
 
 def demo(
     data: Annotated[
-        Data, typer.Option(help="Abalone is the paper's; penguins have gaps and a classifier.")
+        Data, typer.Option(help="abalone: the paper's data; penguins: a classifier and missing values.")
     ] = Data.abalone,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("demo-output"),
     approach: Annotated[
         list[str] | None,
         typer.Option(
-            help="Approach to run; may be repeated. By default the paper's, for penguins those that take gaps.",
+            help="Approach to run; may be repeated. Default: the paper's, or for penguins those that accept gaps.",
             autocompletion=available_approaches,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Explain a model on ready-made data: Abalone as the paper's Section 5 does, or penguins with missing values."""
+    """Explain a model on example data: Abalone, as in Section 5 of the paper, or penguins with missing values."""
     from rich.console import Console
 
     from condshap.demo import run_demo
@@ -52,7 +52,7 @@ def study(app: typer.Typer) -> None:
 
 
 def _study(context: typer.Context) -> None:
-    """Run the paper's studies, and hold results against its tables: list, run, table, plot."""
+    """Run the paper's studies and compare the results with its tables: list, run, table, plot."""
     from condshap.studies.commands import main
 
     raise typer.Exit(main(context.args or ["--help"]))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_LINES = 6
 """Lines of the table: rows, or rows and outputs."""
 MAX_PLAYERS = 8
-"""Players with a column and a bar of their own; the others are added up."""
+"""Players with their own column and bar; the others are added up."""
 _MAX_LETTERS = 24
 _UP, _DOWN, _SIZE = "#D55E00", "#0072B2", "#808080"  # can be told apart by the colour-blind, in light and dark
 _LABEL, _BAR, _STEP = 170, 240, 20  # pixels: width of names, of the longest bar, height of a bar with its gap
@@ -115,5 +115,5 @@ def _number(value: float) -> str:
 
 
 def _short(name: str) -> str:
-    """Name that cannot break the page, nor its shape."""
+    """Name, escaped and shortened, so that it cannot break the page or its layout."""
     return escape(name if len(name) <= _MAX_LETTERS else name[: _MAX_LETTERS - 1] + "…")

@@ -1,4 +1,4 @@
-"""Explained rows, training rows -> which rows have values that training never showed."""
+"""Explained rows, training rows -> which rows have values that the training rows do not have."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from condshap.types import Masks, Table
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Rows with values beyond the training rows' range, or levels or gaps that these do not have, feature by feature.
+    """Rows with values outside the range of the training rows, or with levels or gaps that these do not have, by feature.
 
     Attributes
     ----------
-    by_row : positions of rows, in order, and what is unusual about each: (feature, what training shows)
+    by_row : positions of rows, in order, and what is unusual about each: (feature, what the training rows have)
     by_feature : names of features and their number of such rows, the largest first
     n_train : number of training rows
     """
@@ -31,7 +31,7 @@ class Outside:
 
 
 def find_outside(explanation: Explanation, train: Table) -> Outside:
-    """Compare every feature of the explained rows with the training rows; combinations of features are not looked at."""
+    """Compare the explained rows with the training rows feature by feature; combinations of features are not checked."""
     n_train = len(to_pandas(train))
     if n_train == 0:
         raise SchemaError("train must have rows, got none. Pass the rows that the explainer was fitted on.")
@@ -48,7 +48,7 @@ def find_outside(explanation: Explanation, train: Table) -> Outside:
 
 
 def _compare(ours: Column, theirs: Column) -> tuple[Masks, str]:
-    """Where (R,) our values are beyond theirs, and theirs in words."""
+    """Where (R,) our values lie outside theirs, and a text that describes theirs."""
     if ours.numbers is not None and theirs.numbers is not None:
         seen = theirs.numbers[~np.isnan(theirs.numbers)]
         gaps = np.isnan(ours.numbers)
@@ -63,7 +63,7 @@ def _compare(ours: Column, theirs: Column) -> tuple[Masks, str]:
 
 
 def _texts(column: Column) -> list[str]:
-    """Labels as text, numbers as they would be written as labels, missing ones empty."""
+    """Labels as text, numbers written like labels, missing values as empty text."""
     if column.codes is None:
         assert column.numbers is not None
         return ["" if np.isnan(value) else f"{value:.17g}" for value in column.numbers]

@@ -1,8 +1,8 @@
-"""Explanations -> HTML file: template, style, scripts and data in one, nothing loaded from elsewhere.
+"""Explanations -> one HTML file with template, style, scripts and data; nothing is loaded from elsewhere.
 
 Names and levels of the user's data are untrusted. They reach the page as JSON in a block that no browser executes, and the
-scripts write them as text only. What the template itself writes is escaped. A Content-Security-Policy lets nothing run but
-the scripts of this folder, by their hash, and lets nothing be loaded.
+scripts write them as text only. The template escapes everything it writes. A Content-Security-Policy allows only the
+scripts of this folder, by their hash, and forbids loading anything.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ def report(
     model: object = None,
     train: Table | None = None,
 ) -> Path:
-    """Write explanations as one HTML file that any browser opens, without a network.
+    """Write explanations to one HTML file that opens in any browser, without a network connection.
 
-    It tells what was explained, how and how well, shows which players matter overall, and for any row why the model predicts
-    what it does. Rows can be sorted, searched, filtered and compared; several explanations of the same rows too.
+    The report says what was explained, how, and how well. It shows which players matter overall and, for any row, why the
+    model predicts what it does. Rows can be sorted, searched, filtered and compared, and so can several explanations of the
+    same rows.
 
     Parameters
     ----------
-    explanations : one, or several of the same rows, players, outputs, model and base value, say by different approaches.
-        Where coalitions differ, MSEv is over those that all of them have, with a warning
-    path : of the file, which is replaced if it exists
-    names : of the explanations, one each; by default their approaches
-    title : of the page
-    model : the model that was explained, or its name, to be written down; an explanation does not keep it
-    train : training rows; rows with values outside their range or with levels that they lack are counted and marked
+    explanations : one, or several with the same rows, players, outputs, model and base value, for example by different
+        approaches. If their coalitions differ, MSEv is over those that all of them share, with a warning
+    path : file to write; an existing file is replaced
+    names : one name per explanation; by default their approaches
+    title : title of the page
+    model : the explained model, or its name, shown in the report; an explanation does not keep it
+    train : training rows; rows with values outside their range, or with levels they lack, are counted and marked
 
     Returns
     -------
@@ -93,13 +94,13 @@ def _listed(explanations: Explanation | Sequence[Explanation]) -> list[Explanati
 
 
 def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
-    """Names of the explanations; approaches that come twice are numbered."""
+    """Names of the explanations; approaches that occur twice are numbered."""
     if names is not None:
         labels = [names] if isinstance(names, str) else [str(name) for name in names]
         if len(labels) != len(given) or len(set(labels)) < len(labels):
             raise OptionError(
-                f"names must be {len(given)} different ones, one per explanation, got {listing(labels)}. "
-                "Leave them out for the names of the approaches."
+                f"names must be {len(given)} different names, one per explanation, got {listing(labels)}. "
+                "Leave them out to use the names of the approaches."
             )
         return labels
     approaches = [one.provenance.approach for one in given]
@@ -136,7 +137,7 @@ def _render(
 
 
 def to_json(data: Any) -> str:
-    """JSON that can stand in a script element: ASCII only, and nothing that could end the element or open another."""
+    """JSON that is safe in a script element: ASCII only, and nothing that could end the element or open another."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escaped in _ESCAPED.items():
         text = text.replace(character, escaped)
@@ -148,7 +149,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Content-Security-Policy: one style and one script, known by their hashes, and nothing else from anywhere."""
+    """Content-Security-Policy: one style and one script, identified by their hashes, and nothing else."""
     rules = {
         "default-src": "'none'",
         "style-src": _hash(style),

@@ -42,7 +42,7 @@ def pack(
 
 
 def _row_labels(data: Table) -> list[str] | None:
-    """What the table calls its rows; None if it only counts them."""
+    """Row labels of the table; None if it only numbers its rows."""
     index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(0)
     if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
         return None

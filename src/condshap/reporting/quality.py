@@ -1,4 +1,4 @@
-"""Explanation -> how it was made and how far it can be trusted, in words for the page."""
+"""Explanation -> how it was made and how far it can be trusted, as texts for the page."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from condshap.reporting.outside import Outside
 from condshap.types import Floats
 
 _SURE = 1.959963984540054  # standard errors on each side that hold 95 % of a normal distribution
-_LINES = 8  # of the table of differences between rows and draws
-_GAP = 1e-6  # of the size of predictions: sums that are further off are no rounding
+_LINES = 8  # in the table of differences between rows and draws
+_GAP = 1e-6  # relative to the predictions: a larger gap is not rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Quality of one output: MSEv with its 95 % interval, standard errors, signs that are sure, largest gap of the sums."""
+    """Quality of one output: MSEv with its 95 % interval, standard errors, share of certain signs, largest gap of sums."""
 
     output: str
     msev: float
@@ -36,7 +36,7 @@ class Line:
     gap: float
     is_gap_large: bool
     behind: str = ""
-    """How much larger MSEv is than that of the best explanation beside it, with a 95 % interval over the same rows."""
+    """How far MSEv is above that of the best explanation, with a 95 % interval over the same rows."""
 
 
 Judged: TypeAlias = tuple[Line, ...]
@@ -54,7 +54,7 @@ class Note:
 def judge(explanation: Explanation, compared: Explanation | None = None) -> Judged:
     """Figures that tell how good an explanation is.
 
-    MSEv is that of `compared`, the same explanation with the coalitions that others beside it have, too.
+    MSEv is that of `compared`: the same explanation, restricted to the coalitions that all compared explanations share.
     """
     shape = (*explanation.values.shape[:2], -1)
     values, errors = explanation.values.reshape(shape), explanation.errors.reshape(shape)
@@ -88,7 +88,7 @@ def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
 
 
 def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> list[Judged]:
-    """Add what stands between each explanation and the best one; rows are the same, so that differences are paired."""
+    """Add the difference between each explanation and the best one, paired by row because the rows are the same."""
     if len(given) == 1 or any(np.isnan(line.msev) for lines in judged for line in lines):
         return list(judged)
     n = len(given[0])
@@ -113,12 +113,12 @@ def _paired(differences: Floats) -> str:
 
 
 def _sure(values: Floats, errors: Floats) -> float:
-    """Share of values (R, P) whose sign is sure; NaN where errors are not known."""
+    """Share of values (R, P) whose sign is certain; NaN if errors are unknown."""
     return np.nan if np.isnan(errors).any() else float(np.mean(np.abs(values) > _SURE * errors))
 
 
 def _share(values: Floats, errors: Floats, predictions: Floats) -> float:
-    """Largest error of a row (R, P) over the spread of its values, at its median row; tiny spreads count as 1 % of all."""
+    """Largest error of a row (R, P) over its spread, for the median row; a spread is at least 1 % of that of predictions."""
     spread = np.maximum(np.ptp(values, axis=1), 0.01 * float(np.ptp(predictions)))
     largest = errors.max(axis=1)
     return float(np.median(np.where(largest == 0, 0.0, largest / np.maximum(spread, 1e-300))))
@@ -131,12 +131,12 @@ def notes(
     judged: Sequence[Judged],
     outside: Outside | None,
 ) -> list[Note]:
-    """What deserves a look, the serious first; `compared` are the same explanations with coalitions that all have."""
+    """What needs the reader's attention, most serious first; `compared` are restricted to the coalitions that all share."""
     found: list[Note] = []
     if any(one is not other for one, other in zip(given, compared, strict=True)):
         n = len(compared[0].value_table.coalitions) - 2
         found.append(
-            Note("warning", f"coalitions of the explanations differ: MSEv is over the {n} that all of them have.")
+            Note("warning", f"the explanations use different coalitions: MSEv is over the {n} that all of them share.")
         )
     for one, label, lines in zip(given, labels, judged, strict=True):
         front = f"{label}: " if len(given) > 1 else ""
@@ -147,24 +147,24 @@ def notes(
             found.append(
                 Note(
                     "warning",
-                    f"{front}the wanted precision was not reached: the worst row has an error of {about.reached:.2%} of "
-                    f"its spread, {about.tolerance:.2%} was wanted.",
+                    f"{front}the tolerance was not reached: the error of the worst row is {about.reached:.2%} of its "
+                    f"spread, more than the {about.tolerance:.2%} you asked for.",
                 )
             )
         if np.isnan(one.std_errors).any():
-            text = (
-                "standard errors are not known, because a single sample tells nothing about its own. Raise n_samples."
-            )
+            text = "standard errors are unknown, because a single sample cannot show its own error. Raise n_samples."
             found.append(Note("warning", front + text))
         if any(line.is_gap_large for line in lines):
             gap = max(line.gap for line in lines)
-            found.append(Note("warning", f"{front}values and base value miss the prediction by up to {gap:.3g}."))
+            found.append(
+                Note("warning", f"{front}the base value plus Shapley values miss the prediction by up to {gap:.3g}.")
+            )
         if about.n_repaired:
             found.append(
                 Note(
                     "note",
-                    f"{front}{about.n_repaired} coalitions were added, without which players could not be told apart, "
-                    "or errors not be judged.",
+                    f"{front}{about.n_repaired} coalitions were added, because with fewer the players could not be told "
+                    "apart or the errors not be estimated.",
                 )
             )
     found.append(_note_outside(outside, len(given[0])))
@@ -172,13 +172,13 @@ def notes(
 
 
 def _is_missed(about: Provenance) -> bool:
-    """Whether the tolerance was missed, and no warning says so."""
+    """Whether the tolerance was missed and no warning says so."""
     is_said = any(MISSED in text for text in about.warnings)
     return about.tolerance is not None and about.reached is not None and about.reached > about.tolerance and not is_said
 
 
 def _note_blur(explanation: Explanation, front: str) -> list[Note]:
-    """Say that noise is as large as the values, unless the explanation says so itself: some of its rows may be worse."""
+    """Warn that noise is as large as the values, unless the explanation already does; a subset of rows may be worse."""
     if any(BLUR in text for text in explanation.provenance.warnings):
         return []
     shape = (*explanation.values.shape[:2], -1)
@@ -191,23 +191,23 @@ def _note_outside(outside: Outside | None, n_rows: int) -> Note:
     if outside is None:
         return Note(
             "note",
-            "Whether rows lie outside the training data was not checked: the report was made without training rows.",
+            "Rows outside the training data were not looked for, because the report was made without training rows.",
         )
     n = len(outside.by_row)
     if n == 0:
-        return Note("good", f"Every value of every row is within what the {outside.n_train} training rows show.")
+        return Note("good", f"All values of all rows lie within the training data ({outside.n_train} rows).")
     which = ", ".join(f"{name} ({count})" for name, count in list(outside.by_feature.items())[:5])
     rest = f" and {len(outside.by_feature) - 5} more features" if len(outside.by_feature) > 5 else ""
     return Note(
         "warning",
-        f"{n} of {n_rows} rows have values that the {outside.n_train} training rows do not show, in {which}{rest}. "
-        "There approach and model extrapolate; the rows are marked.",
+        f"{n} of {n_rows} rows have values outside the training data ({outside.n_train} rows), in {which}{rest}. "
+        "Approach and model extrapolate there; the table marks these rows.",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Whether draws of an explanation look like rows, in words, with the worst differences as lines of a table."""
+    """Whether the draws of an explanation look like rows: a text, and the worst differences as lines of a table."""
 
     label: str
     text: str
@@ -215,12 +215,12 @@ class Drawn:
 
 
 def look_of_draws(given: Sequence[Explanation], labels: Sequence[str]) -> list[Drawn]:
-    """What the draw check of every explanation has found."""
+    """What the draw check found, for every explanation."""
     found = []
     for one, label in zip(given, labels, strict=True):
         check = one.provenance.draw_check
         if check is None:
-            found.append(Drawn(label, "Whether draws look like rows was not checked, or nothing is drawn.", ()))
+            found.append(Drawn(label, "The draws were not checked, or the approach draws nothing.", ()))
             continue
         lines = tuple(
             (
@@ -243,7 +243,7 @@ def _of_kind(kind: str, value: float) -> str:
 
 
 def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
-    """How an explanation came about, as pairs of a label and a text."""
+    """How an explanation was made, as pairs of a label and a text."""
     about, table = explanation.provenance, explanation.value_table
     n_players = len(explanation.player_names)
     is_grouped = any(len(members) != 1 for members in explanation.membership)
@@ -263,7 +263,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Base value": about.base_value_from,
         "Precision": ""
         if about.tolerance is None
-        else f"{about.tolerance:.2%} of a row's spread wanted, {_percent(about.reached)} reached at the worst row, in "
+        else f"tolerance {about.tolerance:.2%} of a row's spread; worst row {_percent(about.reached)}, after "
         f"{about.n_iterations} steps",
         "Errors": _errors(about.model_errors_from),
         "Seed": str(about.seed),
@@ -274,21 +274,21 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
 
 
 def shared_first(about: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:
-    """Lines that are the same for all explanations, then what is left of each."""
+    """Lines that all explanations share, then the remaining lines of each."""
     shared = [line for line in about[0] if all(line in lines for lines in about)]
     return [shared, *([line for line in lines if line not in shared] for lines in about)]
 
 
 def _errors(source: str | None) -> str:
-    """What the errors of an explanation hold."""
-    sampling = "of samples and coalitions"
+    """What the errors of an explanation include."""
+    sampling = "from samples and coalitions"
     if source is None:
-        return f"{sampling}; that the features' distribution was learned is not in them"
+        return f"{sampling}; not from having learned the distribution of the features"
     more = {
-        "members": "of training, from how far networks differ",
-        "refits": "of the learned distribution, from refits",
+        "members": "from training, by how far the networks differ",
+        "refits": "from learning the distribution of the features, by refits",
     }
-    return f"{sampling}, and {more.get(source, 'of the learned distribution, as given')}"
+    return f"{sampling}, and {more.get(source, 'from learning the distribution of the features, as given')}"
 
 
 def _short(text: str, limit: int = 2000) -> str:
@@ -302,7 +302,7 @@ def _samples(n_samples: Sequence[int]) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "nothing" if share is None else f"{share:.2%}"
+    return "unknown" if share is None else f"{share:.2%}"
 
 
 def _seconds(value: float) -> str:

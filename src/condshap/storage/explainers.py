@@ -8,8 +8,7 @@ its predictions tell whether it is the same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
 from condshap.draw_check.result import DrawCheck
-from condshap.exceptions import CondShapError, CondShapWarning, ModelError, NotFittedError, StorageError, listing
+from condshap.exceptions import CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
 from condshap.game import Game
 from condshap.models.predictor import Predictor
@@ -30,9 +29,10 @@ from condshap.options import as_path
 from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema
 from condshap.storage.digests import with_other_model
+from condshap.storage.file_kinds import EXPLAINER
 from condshap.storage.plain_values import restore_values, store_values
 from condshap.storage.schemas import schema_from_json, schema_to_json
-from condshap.storage.state_file import damaged, read_state, write_state
+from condshap.storage.state_file import read_state, write_state
 from condshap.types import Model, Outputs
 from condshap.values.assignments import Part, new_approach
 
@@ -68,7 +68,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
     """
     path = as_path(path)
     state = read_state(path)
-    with _clear_damage(path):
+    with EXPLAINER.clear_damage(path):
         options, learned = restore_values(state.part("options")), restore_values(state.part("learned"))
         schema = schema_from_json(state.facts["schema"])
         players = Players(**restore_values(state.part("players")))
@@ -116,17 +116,6 @@ def _read_again(game: Game, additive: bool | str) -> AdditiveFunction | None:
         return kind_of_reading(function) == game.reading
 
     return read_function(game.predictor, game.schema, game.example_rows, additive, game.knots, is_same)
-
-
-@contextmanager
-def _clear_damage(path: Path) -> Iterator[None]:
-    """Turn what goes wrong with a damaged file into a StorageError."""
-    try:
-        yield
-    except (CondShapError, Warning, MemoryError):
-        raise
-    except Exception as error:  # facts that were changed by hand can fail in any way
-        raise damaged(path, error) from error
 
 
 def _take_apart(explainer: Explainer, game: Game) -> State:

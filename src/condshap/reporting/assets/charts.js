@@ -1,6 +1,6 @@
 // Numbers -> bars, waterfall and intervals as SVG.
 
-const FEW = 12; // players that are shown before the rest is folded
+const FEW = 12; // players shown before the rest are folded
 
 function frame(box, height, label) {
   const width = Math.max(240, Math.floor(box.clientWidth));
@@ -40,7 +40,7 @@ function importance(e) {
 function drawBars(box, found, n) {
   const shown = found.order.slice(0, n), height = shown.length * 28 + 30;
   const top = shown.map((p) => `${DATA.players[p].name} ${format(found.size[p])}`).slice(0, 5).join(", ");
-  const { svg, width } = frame(box, height, "Mean size of Shapley values, the largest: " + top);
+  const { svg, width } = frame(box, height, "Mean absolute Shapley values, the largest: " + top);
   const gutter = Math.min(220, width * 0.36), right = 64, most = Math.max(...shown.map((p) => found.size[p] + SURE * found.off[p])) || 1;
   const scale = (x) => gutter + (x / most) * (width - gutter - right);
   axis(svg, scale, 0, most, 0, height - 24, width < 420 ? 3 : 5);

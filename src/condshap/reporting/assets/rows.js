@@ -29,8 +29,8 @@ function showRows() {
   byId("all-players").hidden = P <= FEW + 1;
   byId("all-players").setAttribute("aria-pressed", state.all);
   byId("keys").textContent = state.compare === "row"
-    ? `A click, or Enter, chooses row ${state.slot.toUpperCase()}; press the heading of A or B to choose that one.`
-    : "Click a row, or move with the arrow keys and choose with Enter.";
+    ? `Click, or press Enter, to select row ${state.slot.toUpperCase()}; press the heading of A or B to change which one you select.`
+    : "Click a row, or move with the arrow keys and select with Enter.";
   if (byId("numbers").open) showNumbers();
 }
 
@@ -53,7 +53,7 @@ function showNumbers() {
   for (const fall of falls) titles.push(...["Value", "Shapley value", "± 95 %"].map((text) => (two ? fall.slot.toUpperCase() + ": " : "") + text));
   if (two) titles.push("B " + MINUS + " A");
   const cells = (p) => falls.flatMap((fall) => [
-    make("td", { class: "text" }, playerText(p, fall.r)), make("td", {}, signed(phi(fall.e, fall.r, p))), make("td", {}, Number.isNaN(error(fall.e, fall.r, p)) ? "not known" : format(SURE * error(fall.e, fall.r, p), 2)),
+    make("td", { class: "text" }, playerText(p, fall.r)), make("td", {}, signed(phi(fall.e, fall.r, p))), make("td", {}, Number.isNaN(error(fall.e, fall.r, p)) ? "unknown" : format(SURE * error(fall.e, fall.r, p), 2)),
   ]).concat(two ? [make("td", {}, signed(phi(falls[1].e, falls[1].r, p) - phi(falls[0].e, falls[0].r, p)))] : []);
   byId("numbers-body").replaceChildren(make("table", { class: "plain" },
     make("thead", {}, make("tr", {}, ...titles.map((text) => make("th", { scope: "col" }, text)))),

@@ -56,7 +56,7 @@ function drawSwarm(box, found, n) {
     ink.beginPath(); ink.arc(dot.x, dot.y, 2.4, 0, 7); ink.fill();
   }
   listen(canvas, dots, byId("swarm-hint"));
-  byId("swarm-text").textContent = `Each dot is a row${R > DOTS ? ` (${DOTS} of ${R.toLocaleString("en")}, evenly over the values)` : ""}: where it lies is the Shapley value${isGrouped ? "" : ", its colour the feature's value"}.`;
+  byId("swarm-text").textContent = `Each dot is a row${R > DOTS ? ` (${DOTS} of ${R.toLocaleString("en")}, spread evenly over the values)` : ""}. Its position is the Shapley value${isGrouped ? "" : ", its colour the feature's value"}.`;
 }
 
 /** Dots side by side where they would cover each other. */

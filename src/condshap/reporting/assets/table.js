@@ -99,7 +99,7 @@ function arrange(stay = false) {
   view.sort((a, b) => (Number.isNaN(number[a]) - Number.isNaN(number[b])) || turn * (number[a] - number[b]) || a - b);
   byId("sort").value = by.key;
   byId("direction").textContent = sorting.down ? "↓" : "↑";
-  byId("direction").setAttribute("aria-label", sorting.down ? "Largest first; turn round" : "Smallest first; turn round");
+  byId("direction").setAttribute("aria-label", sorting.down ? "Largest first; reverse the order" : "Smallest first; reverse the order");
   for (const cell of head.querySelectorAll("th")) {
     const mine = cell.dataset.key === by.key;
     cell.setAttribute("aria-sort", mine ? (sorting.down ? "descending" : "ascending") : "none");
