@@ -20,7 +20,7 @@ from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
-    from condshap.vaeac.repeats import Repeats
+    from condshap.vaeac.columns.repeats import Repeats
 
 _PAPER_SAMPLES = 250
 _DRAWS_EACH = 4  # of a companion, behind each of its expectations
@@ -50,7 +50,7 @@ class VAEAC(VAEACOptions):
     ----------
     networks_ : the trained networks
     votes_ : (2 + L,) how much the networks, L linear members and blind draws count, see `condshap.vaeac.votes`
-    repeats_ : how columns follow from those that are learned, see `condshap.vaeac.repeats`; None where none does
+    repeats_ : how columns follow from those that are learned, see `condshap.vaeac.columns.repeats`; None where none does
     fills_missing_ : bool
         Whether known features that are missing are drawn.
 
@@ -144,8 +144,8 @@ class VAEAC(VAEACOptions):
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse options outside their range, and a support that does not hold rows (N, M)."""
-        from condshap.vaeac.masks import make_scheme
-        from condshap.vaeac.questions import as_support
+        from condshap.vaeac.columns.by_name import as_support
+        from condshap.vaeac.training.masks import make_scheme
 
         config = self.config
         check_device(self.device)
@@ -167,10 +167,10 @@ class VAEAC(VAEACOptions):
         predict: Callable[[Rows], Outputs] | None = None,
     ) -> VAEAC:
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
+        from condshap.vaeac.columns.by_name import as_support
         from condshap.vaeac.companions import Companions
-        from condshap.vaeac.model import Networks
-        from condshap.vaeac.progress import training_bar
-        from condshap.vaeac.questions import as_support
+        from condshap.vaeac.ensemble import Networks
+        from condshap.vaeac.training.progress import training_bar
         from condshap.vaeac.votes import learn_votes, only_networks
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
@@ -203,7 +203,7 @@ class VAEAC(VAEACOptions):
         return self
 
     def _find_repeats(self, X: Rows, n_levels: Sequence[int], names: Sequence[str]) -> Repeats | None:
-        from condshap.vaeac.repeats import Repeats
+        from condshap.vaeac.columns.repeats import Repeats
 
         declared = {names.index(name) for name in self.support or {}}
         return Repeats.find(X, n_levels, apart=declared) if self.exact_repeats else None
@@ -347,9 +347,9 @@ class VAEAC(VAEACOptions):
     @classmethod
     def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Self:  # noqa: ARG003
         """Inverse of `to_state`."""
+        from condshap.vaeac.columns.repeats import Repeats
         from condshap.vaeac.companions import Companions
-        from condshap.vaeac.model import Networks
-        from condshap.vaeac.repeats import Repeats
+        from condshap.vaeac.ensemble import Networks
 
         approach, stored = cls(**restored_options(state)), state.part("networks")
         approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from condshap.exceptions import StorageError
 from condshap.storage.tensor_file import read_tensors, write_tensors
-from condshap.vaeac.model import Networks
+from condshap.vaeac.ensemble import Networks
 
 FORMAT_VERSION = 2
 _KEY = "condshap.vaeac"

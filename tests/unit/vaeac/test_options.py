@@ -100,7 +100,7 @@ class Blocked:
         if name.split(".")[0] in {"pandas", "sklearn", "narwhals", "safetensors", "joblib"}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Blocked())
-import condshap.vaeac.model
+import condshap.vaeac.ensemble
 from condshap.vaeac import Networks, VAEACConfig
 print(Networks.__name__)
 """

@@ -12,10 +12,10 @@ from condshap.studies.abalone import load_rows
 from condshap.studies.figures.scene import GIVEN
 from condshap.studies.figures.style import GREY, new_figure
 from condshap.types import Floats
-from condshap.vaeac.encoding import StandardScale
+from condshap.vaeac.columns.encoding import StandardScale
 from condshap.vaeac.estimator import VAEAC
-from condshap.vaeac.likelihoods import gaussian_scale
-from condshap.vaeac.sampling import Pairs, Workspace, noise_pool
+from condshap.vaeac.network.likelihoods import gaussian_scale
+from condshap.vaeac.sampling.draws import Pairs, Workspace, noise_pool
 
 COUNTS = (3, 30, 300)
 """Numbers of components that the figure shows."""

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 
 from condshap.exceptions import SchemaError
 from condshap.types import Floats, Indices, Rows
-from condshap.vaeac.supports import log_stretch_slopes, stretch
+from condshap.vaeac.columns.supports import log_stretch_slopes, stretch
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 

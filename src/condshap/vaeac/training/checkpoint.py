@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from condshap.exceptions import OptionError, SchemaError
 from condshap.types import Rows
+from condshap.vaeac.columns.encoding import Layout
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.encoding import Layout
-from condshap.vaeac.masks import MaskScheme, make_scheme
+from condshap.vaeac.training.masks import MaskScheme, make_scheme
 
 Array = npt.NDArray[Any]
 

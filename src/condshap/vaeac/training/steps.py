@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from condshap.vaeac.batches import pretended_rates, step_of
-from condshap.vaeac.graphs import CapturedStep, capture
-from condshap.vaeac.networks import Parameters
-from condshap.vaeac.objective import Batch, lower_bound
-from condshap.vaeac.schedule import Schedule
-from condshap.vaeac.validation import Keeper, Validation
+from condshap.vaeac.columns.encoded_rows import Batch, pretended_rates, step_of
+from condshap.vaeac.network.layers import Parameters
+from condshap.vaeac.network.objective import lower_bound
+from condshap.vaeac.training.best_weights import Keeper, Validation
+from condshap.vaeac.training.learning_rate import Schedule
+from condshap.vaeac.training.recorded_step import CapturedStep, capture
 
 if TYPE_CHECKING:
-    from condshap.vaeac.training import Trainer
+    from condshap.vaeac.training.trainer import Trainer
 
 _NOTHING_KNOWN = 0.3  # share of masks that hide all features while the KL divergence is warming up
 _BULK = 2**22  # numbers drawn at once

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from condshap.exceptions import CoalitionError
-from condshap.vaeac.masks import make_scheme
+from condshap.vaeac.training.masks import make_scheme
 
 N = 40_000
 

@@ -7,11 +7,11 @@ from torch.distributions import Categorical, Gamma, Normal
 from torch.distributions import kl_divergence as reference_kl
 from torch.nn.functional import softplus
 
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.encoding import Layout, learn_scale
-from condshap.vaeac.likelihoods import Targets, log_likelihood, marginal_bias
-from condshap.vaeac.networks import Latent, NetworkShape, Parameters, decode, encode
-from condshap.vaeac.objective import Batch, importance_bound, kl_divergence, latent_prior, lower_bound
+from condshap.vaeac.columns.encoded_rows import Batch, EncodedRows, Targets
+from condshap.vaeac.columns.encoding import Layout, learn_scale
+from condshap.vaeac.network.layers import Latent, NetworkShape, Parameters, decode, encode
+from condshap.vaeac.network.likelihoods import log_likelihood, marginal_bias
+from condshap.vaeac.network.objective import importance_bound, kl_divergence, latent_prior, lower_bound
 
 CPU = torch.device("cpu")
 LAYOUT = Layout.of([3, 0, 0, 2, 0, 0])

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from condshap.seeding import stream_words
 from condshap.types import Masks, RowKeys, Rows
-from condshap.vaeac.advice import Adviser
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.drawing import Heads, Margins, keep_between
-from condshap.vaeac.encoding import Layout
-from condshap.vaeac.sampling import Pairs, empty_draws, noise_pool, store_draws
+from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.encoded_rows import EncodedRows
+from condshap.vaeac.columns.encoding import Layout
+from condshap.vaeac.sampling.draws import Pairs, empty_draws, noise_pool, store_draws
+from condshap.vaeac.sampling.heads import Heads, Margins, keep_between
 
 _STAGE = "linear"
 _TILE = 2**21  # numbers in the largest arrays of a tile
@@ -50,7 +50,7 @@ class LinearMember:
         fill_missing: bool = False,
         blind: bool = False,
     ) -> Tensor:
-        """Draw x_unknown | x_known, (C, R, K, M); parameters as in `condshap.vaeac.sampling.sample`."""
+        """Draw x_unknown | x_known, (C, R, K, M); parameters as in `condshap.vaeac.sampling.draws.sample`."""
         layout, device = rows.layout, rows.inputs.device
         K, D = n_samples, layout.n_inputs
         stage = f"{_STAGE} {self.scale}"

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from condshap.vaeac.drawing import FromScores, FromStandard
-from condshap.vaeac.encoding import Layout, StandardScale, learn_scale, scale_floors
+from condshap.vaeac.columns.encoding import Layout, StandardScale, learn_scale, scale_floors
+from condshap.vaeac.sampling.heads import FromScores, FromStandard
 
 CPU = torch.device("cpu")
 

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from condshap.vaeac.likelihoods import Targets
-from condshap.vaeac.objective import Batch
+from condshap.vaeac.columns.encoded_rows import Batch, Targets
 
 Step = Callable[[Batch, Tensor], Tensor]
 _WARM_UP = 3  # steps before recording, in which libraries set up what they need

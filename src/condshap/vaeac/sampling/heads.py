@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from condshap.types import Floats
-from condshap.vaeac.columns import Columns
-from condshap.vaeac.encoding import Bools, Layout, Scale, ScoreScale, StandardScale, SupportScale
+from condshap.vaeac.columns.encoding import Bools, Layout, Scale, ScoreScale, StandardScale, SupportScale
+from condshap.vaeac.columns.learned import Columns
 
 _REACH, _CELLS = 5.0, 2048  # score tables go from -5 to 5
 _LARGEST = np.finfo(np.float64).max

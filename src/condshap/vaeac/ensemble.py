@@ -14,22 +14,23 @@ from condshap.exceptions import NotFittedError, OptionError, SchemaError
 from condshap.numerics.affine import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.vaeac.advice import Adviser
-from condshap.vaeac.atoms import Atoms
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, digest
-from condshap.vaeac.columns import Columns, check_support
+from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.encoded_rows import EncodedRows
+from condshap.vaeac.columns.encoding import check_rows
+from condshap.vaeac.columns.learned import Columns, check_support
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.drawing import make_heads, make_margins
-from condshap.vaeac.encoding import check_rows
-from condshap.vaeac.expecting import expect
-from condshap.vaeac.linear import LinearMember
-from condshap.vaeac.networks import Parameters
-from condshap.vaeac.sampling import Ensemble, log_likelihood, member_shares, sample
+from condshap.vaeac.network.layers import Parameters
+from condshap.vaeac.sampling.draws import Ensemble, log_likelihood, member_shares, sample
+from condshap.vaeac.sampling.expectations import expect
+from condshap.vaeac.sampling.heads import make_heads, make_margins
+from condshap.vaeac.sampling.linear_member import LinearMember
 from condshap.vaeac.state import Fitted, network_shape, restore, store
 from condshap.vaeac.threads import single_threaded_torch
-from condshap.vaeac.training import Progress, Trainer, refit
-from condshap.vaeac.validation import History, Trained
+from condshap.vaeac.training.best_weights import Trained
+from condshap.vaeac.training.checkpoint import Checkpoint, MaskQuery, digest
+from condshap.vaeac.training.trainer import Progress, Trainer, refit
+from condshap.vaeac.validation import History
 
 
 class Networks:

@@ -10,11 +10,11 @@ from scipy.stats import norm
 import condshap as cs
 from condshap.exceptions import OptionError
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.atoms import Atoms
-from condshap.vaeac.columns import Columns
-from condshap.vaeac.drawing import FromSupport, Heads, make_margins
-from condshap.vaeac.encoding import SupportScale
-from condshap.vaeac.supports import find_poles
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.encoding import SupportScale
+from condshap.vaeac.columns.learned import Columns
+from condshap.vaeac.columns.supports import find_poles
+from condshap.vaeac.sampling.heads import FromSupport, Heads, make_margins
 
 inf, nan = np.inf, np.nan
 CPU = torch.device("cpu")

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from condshap.exceptions import OptionError
 from condshap.types import Floats, Indices, Rows
-from condshap.vaeac.advice import LinearModel, few_columns
-from condshap.vaeac.atoms import Atoms
-from condshap.vaeac.batches import EncodedRows
+from condshap.vaeac.columns.advice import LinearModel, few_columns
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.encoded_rows import EncodedRows
+from condshap.vaeac.columns.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
+from condshap.vaeac.columns.supports import find_poles
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.encoding import Bools, Layout, Scale, check_rows, learn_scale, scale_floors
-from condshap.vaeac.supports import find_poles
 
 _SHORT = 1e-6  # how far from an end that no training row holds draws stay, as a share of the way to the nearest one
 

@@ -8,17 +8,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from condshap.vaeac.encoding import Layout
-from condshap.vaeac.likelihoods import Targets, gaussian_log_density, log_likelihood
-from condshap.vaeac.networks import Latent, decode, encode
-
-
-class Batch(NamedTuple):
-    """Inputs of the encoders (E, B, .) and what the decoder's outputs are compared with."""
-
-    full_input: Tensor
-    masked_input: Tensor
-    targets: Targets
+from condshap.vaeac.columns.encoded_rows import Batch
+from condshap.vaeac.columns.encoding import Layout
+from condshap.vaeac.network.layers import Latent, decode, encode
+from condshap.vaeac.network.likelihoods import gaussian_log_density, log_likelihood
 
 
 class Bound(NamedTuple):

@@ -80,7 +80,7 @@ def test_informative_gaps_are_learned():
 
 
 def test_a_diverging_network_is_dropped_with_a_warning(monkeypatch, mixed_rows):
-    from condshap.vaeac.networks import Parameters
+    from condshap.vaeac.network.layers import Parameters
 
     original = Parameters.initialise
 

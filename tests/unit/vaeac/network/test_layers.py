@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import leaky_relu, linear, softplus
 
-from condshap.vaeac.networks import NetworkShape, Parameters, decode, encode, encode_masked
+from condshap.vaeac.network.layers import NetworkShape, Parameters, decode, encode, encode_masked
 
 PAPER = NetworkShape(n_inputs=10, n_features=10, n_outputs=20, depth=3, width=32, latent=8, has_flags=False)
 SMALL = NetworkShape(n_inputs=5, n_features=3, n_outputs=7, depth=2, width=6, latent=2, has_flags=True)

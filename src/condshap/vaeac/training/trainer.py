@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from condshap.types import Floats
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.checkpoint import Array, Checkpoint
+from condshap.vaeac.columns.encoded_rows import EncodedRows
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.likelihoods import marginal_bias
-from condshap.vaeac.masks import MaskScheme
-from condshap.vaeac.networks import NetworkShape, Parameters
-from condshap.vaeac.run import Run, shuffle
-from condshap.vaeac.schedule import Schedule
-from condshap.vaeac.validation import Keeper, Trained, Validation, all_diverged, warn_divergence
+from condshap.vaeac.network.layers import NetworkShape, Parameters
+from condshap.vaeac.network.likelihoods import marginal_bias
+from condshap.vaeac.training.best_weights import Keeper, Trained, Validation, all_diverged, warn_divergence
+from condshap.vaeac.training.checkpoint import Array, Checkpoint
+from condshap.vaeac.training.learning_rate import Schedule
+from condshap.vaeac.training.masks import MaskScheme
+from condshap.vaeac.training.steps import Run, shuffle
 
 _GRAPHS = True  # record training steps on accelerators
 Progress = Callable[[int, int, float, float], None]

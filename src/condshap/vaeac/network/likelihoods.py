@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from math import log, pi
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, softplus
 
-from condshap.vaeac.encoding import Layout
+from condshap.vaeac.columns.encoded_rows import Targets
+from condshap.vaeac.columns.encoding import Layout
 
 _RAW_ONE = 0.5413248546129181  # softplus of this is 1
-
-
-class Targets(NamedTuple):
-    """What outputs are compared with; a leading axis may be E or (T, E).
-
-    Attributes
-    ----------
-    numbers : (E, B, Mc) scaled continuous features
-    codes : (E, B, M - Mc) levels, 0 where missing
-    counted : (E, B, M) 1 where a feature is hidden from the masked encoder and not missing, else 0
-    """
-
-    numbers: Tensor
-    codes: Tensor
-    counted: Tensor
 
 
 def log_likelihood(layout: Layout, outputs: Tensor, targets: Targets, floors: Tensor) -> Tensor:

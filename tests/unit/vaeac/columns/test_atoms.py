@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 import condshap as cs
 from condshap.seeding import row_keys
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.atoms import Atoms
+from condshap.vaeac.columns.atoms import Atoms
 
 RNG = np.random.default_rng(0)
 N = 600

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.advice import Adviser, LinearModel, coefficients
-from condshap.vaeac.run import kl_weight
+from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients
+from condshap.vaeac.training.steps import kl_weight
 
 CPU = torch.device("cpu")
 COVARIANCE = np.array([[1.0, 0.9, 0.3], [0.9, 2.0, 0.1], [0.3, 0.1, 1.0]])

@@ -18,16 +18,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from condshap.types import Rows
-from condshap.vaeac.advice import Adviser
-from condshap.vaeac.encoding import Layout, Scale
-from condshap.vaeac.likelihoods import Targets
-from condshap.vaeac.objective import Batch
+from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.encoding import Layout, Scale
+
+
+class Targets(NamedTuple):
+    """What outputs are compared with; a leading axis may be E or (T, E).
+
+    Attributes
+    ----------
+    numbers : (E, B, Mc) scaled continuous features
+    codes : (E, B, M - Mc) levels, 0 where missing
+    counted : (E, B, M) 1 where a feature is hidden from the masked encoder and not missing, else 0
+    """
+
+    numbers: Tensor
+    codes: Tensor
+    counted: Tensor
+
+
+class Batch(NamedTuple):
+    """Inputs of the encoders (E, B, .) and what the decoder's outputs are compared with."""
+
+    full_input: Tensor
+    masked_input: Tensor
+    targets: Targets
 
 
 @dataclass(frozen=True, slots=True, eq=False)

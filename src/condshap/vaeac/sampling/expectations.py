@@ -19,10 +19,9 @@ from torch.nn.functional import softplus
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, sum_terms
 from condshap.seeding import stream_words
 from condshap.types import Floats, Masks, RowKeys, Rows
-from condshap.vaeac.atoms import Atoms
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.drawing import FromStandard, Heads, Margins, draw_gaussian, phi
-from condshap.vaeac.sampling import (
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.encoded_rows import EncodedRows
+from condshap.vaeac.sampling.draws import (
     STAGE,
     Ensemble,
     Pairs,
@@ -33,6 +32,7 @@ from condshap.vaeac.sampling import (
     step_size,
     tile_size,
 )
+from condshap.vaeac.sampling.heads import FromStandard, Heads, Margins, draw_gaussian, phi
 
 
 def expect(
@@ -51,7 +51,7 @@ def expect(
 ) -> Floats:
     """Expect a function given x_known and a latent, for K latents of every coalition and row: (C, R, K, O).
 
-    Parameters are those of `condshap.vaeac.sampling.sample`; `atoms` are the numbers behind levels.
+    Parameters are those of `condshap.vaeac.sampling.draws.sample`; `atoms` are the numbers behind levels.
     """
     K, shape, d = n_samples, ensemble.parameters.shape, ensemble.parameters.shape.latent
     shares = member_shares(ensemble.parameters.n_models, K)

@@ -23,10 +23,10 @@ from torch.nn.functional import leaky_relu_
 from condshap.numerics.nets import normal_nets, pool_size, power_of_two_at_least
 from condshap.seeding import derive_seed, generator, stream_words
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.vaeac.batches import EncodedRows
-from condshap.vaeac.drawing import Heads, Margins
-from condshap.vaeac.networks import SLOPE, Parameters, encode_masked
-from condshap.vaeac.objective import importance_bound
+from condshap.vaeac.columns.encoded_rows import EncodedRows
+from condshap.vaeac.network.layers import SLOPE, Parameters, encode_masked
+from condshap.vaeac.network.objective import importance_bound
+from condshap.vaeac.sampling.heads import Heads, Margins
 
 _STEP = 16  # samples of a pair at once, at least
 _TILE = {"cpu": 8192, "cuda": 2**19}  # samples at once

@@ -9,7 +9,7 @@ from scipy.stats import kstest, truncnorm
 
 from condshap.exceptions import OptionError
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.drawing import draw_gaussian, redraw_inside
+from condshap.vaeac.sampling.heads import draw_gaussian, redraw_inside
 
 LEVELS = [3, 0, 0, 2, 0, 0]
 QUICK = VAEACConfig(epochs=4, width=16, latent=4)

@@ -8,7 +8,7 @@ import torch
 
 from condshap.exceptions import OptionError, SchemaError
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.schedule import Schedule
+from condshap.vaeac.training.learning_rate import Schedule
 
 LEVELS = [3, 0, 0, 2, 0, 0]
 CONFIG = VAEACConfig(width=8, latent=3, patience=None, kl_warmup=2, scales=("standard", "normal_scores"))
@@ -106,7 +106,7 @@ def test_a_plateau_halves_the_rate_of_the_model_that_stalls_only():
 
 def test_a_halved_rate_reaches_the_weights(mixed_rows, monkeypatch):
     """From the first epoch on: with all factors 0 nothing moves."""
-    from condshap.vaeac.run import Run
+    from condshap.vaeac.training.steps import Run
 
     X, start = mixed_rows(40), Run.__init__
 

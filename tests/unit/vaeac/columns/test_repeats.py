@@ -6,7 +6,7 @@ import pytest
 
 import condshap as cs
 from condshap.seeding import row_keys
-from condshap.vaeac.repeats import Repeats
+from condshap.vaeac.columns.repeats import Repeats
 
 QUICK = {"epochs": 6, "width": 8, "depth": 1, "latent": 2, "patience": None, "progress": False, "device": "cpu"}
 
