@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ _DRAWS_EACH = 4  # of a companion, behind each of its expectations
 _WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
 
 
+@dataclass(kw_only=True, repr=False, eq=False)  # writes the constructor, see `condshap.vaeac.config.VAEACFields`
 class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
@@ -67,65 +68,11 @@ class VAEAC(VAEACOptions):
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
     expects_exactly: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        *,
-        depth: int = 3,
-        width: int | None = None,
-        latent: int | None = None,
-        scales: Sequence[str] | None = None,
-        n_restarts: int = 1,
-        restart_epochs: int = 5,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        schedule: str = "constant",
-        validation_share: float = 0.25,
-        max_validation: int | None = 2500,
-        validate_every: int = 2,
-        n_importance: int = 10,
-        patience: int | None = 40,
-        ema: float | None = 0.99,
-        advice: bool = True,
-        kl_warmup: int | None = None,
-        companions: bool = True,
-        zero_init: bool | None = None,
-        masking: str = "coalitions",
-        size_probabilities: Sequence[float] | None = None,
-        mask_floor: float = 0.05,
-        missing_flags: bool = True,
-        artificial_missing: float = 0.1,
-        respect_support: bool = True,
-        sigma_mu: float = 1e4,
-        sigma_sigma: float = 1e4,
-        latent_floor: float = 1e-3,
-        scale_floor: float = 1e-3,
-        draws: str = "nets",
-        refit: bool = False,
-        device: str = "auto",
-        shrink: bool = True,
-        exact_repeats: bool = True,
-        support: Mapping[str, tuple[float, float]] | None = None,
-        fill_missing: bool | str = "auto",
-        progress: bool | str = "auto",
-    ) -> None:
-        super().__init__(
-            depth=depth, width=width, latent=latent, scales=scales, n_restarts=n_restarts,
-            restart_epochs=restart_epochs, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
-            schedule=schedule, validation_share=validation_share, max_validation=max_validation,
-            validate_every=validate_every,
-            n_importance=n_importance, patience=patience, ema=ema, advice=advice, kl_warmup=kl_warmup,
-            companions=companions, zero_init=zero_init, masking=masking,
-            size_probabilities=size_probabilities, mask_floor=mask_floor, missing_flags=missing_flags,
-            artificial_missing=artificial_missing, respect_support=respect_support, sigma_mu=sigma_mu,
-            sigma_sigma=sigma_sigma, latent_floor=latent_floor, scale_floor=scale_floor, draws=draws, refit=refit,
-            device=device,
-        )  # fmt: skip
-        self.shrink = shrink
-        self.exact_repeats = exact_repeats
-        self.support = support
-        self.fill_missing = fill_missing
-        self.progress = progress
+    shrink: bool = True
+    exact_repeats: bool = True
+    support: Mapping[str, tuple[float, float]] | None = None
+    fill_missing: bool | str = "auto"
+    progress: bool | str = "auto"
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
