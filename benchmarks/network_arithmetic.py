@@ -16,7 +16,7 @@ import torch
 
 from condshap.vaeac.network import objective
 from condshap.vaeac.network.layers import Latent
-from condshap.vaeac.sampling import draws
+from condshap.vaeac.sampling import decoder
 from condshap.vaeac.training import steps, trainer
 
 NOT_HERE = "not on this device"
@@ -83,7 +83,7 @@ TRAINING = {
 }
 
 
-class HalfWorkspace(draws.Workspace):
+class HalfWorkspace(decoder.Workspace):
     """Samples go through the decoder in bf16; encoder, heads and draws stay in float32."""
 
     def __init__(self, *given: Any) -> None:
@@ -96,7 +96,7 @@ class HalfWorkspace(draws.Workspace):
         super().condition(*given)
         self.added = [part.bfloat16() for part in self.added]
 
-    def decode(self, *given: Any) -> draws.Views:
+    def decode(self, *given: Any) -> decoder.Views:
         """Outputs in float32, as heads want them."""
         views = super().decode(*given)
         return views._replace(outputs=views.outputs.float())
@@ -105,5 +105,5 @@ class HalfWorkspace(draws.Workspace):
 SAMPLING = {
     "float32": Arithmetic("float32", lambda _device, _quick: nullcontext()),
     "tf32": Arithmetic("tf32 products", lambda _device, _quick: tf32(), only_cuda=True),
-    "bf16": Arithmetic("bf16 decoder", lambda _device, _quick: patch.object(draws, "Workspace", HalfWorkspace)),
+    "bf16": Arithmetic("bf16 decoder", lambda _device, _quick: patch.object(decoder, "Workspace", HalfWorkspace)),
 }

@@ -12,7 +12,7 @@ import torch
 from condshap.studies.designs import burr_design
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.network import objective
-from condshap.vaeac.sampling import draws
+from condshap.vaeac.sampling import decoder
 from condshap.vaeac.training import trainer
 
 ROOT = Path(__file__).parents[2]
@@ -97,9 +97,9 @@ def test_bf16_samples_differ_by_little(networks):
     mask = np.array([[True, False, True, False, False]])
     usual = networks.sample(ROWS[:5], mask, 16)
     with SAMPLING["bf16"].use("cpu", True):
-        assert draws.Workspace is HalfWorkspace
+        assert decoder.Workspace is HalfWorkspace
         half = networks.sample(ROWS[:5], mask, 16)
-    assert draws.Workspace is not HalfWorkspace
+    assert decoder.Workspace is not HalfWorkspace
     apart = np.abs(half - usual)
     assert 0 < np.median(apart[..., [1, 3, 4]]) < 0.02 * usual.std()
 

@@ -21,10 +21,12 @@ from condshap.vaeac.columns.encoding import check_rows
 from condshap.vaeac.columns.learned import Columns, check_support
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.network.layers import Parameters
-from condshap.vaeac.sampling.draws import Ensemble, log_likelihood, member_shares, sample
+from condshap.vaeac.sampling.decoder import Ensemble
+from condshap.vaeac.sampling.densities import log_likelihood
+from condshap.vaeac.sampling.draws import sample
 from condshap.vaeac.sampling.expectations import expect
-from condshap.vaeac.sampling.heads import make_heads, make_margins
 from condshap.vaeac.sampling.linear_member import LinearMember
+from condshap.vaeac.sampling.tiles import Query, member_shares
 from condshap.vaeac.state import Fitted, network_shape, restore, store
 from condshap.vaeac.threads import single_threaded_torch
 from condshap.vaeac.training.best_weights import Trained
@@ -201,17 +203,9 @@ class Networks:
         -------
         (C, R, K, M) float64 with known columns unchanged
         """
-        X, masks, keys = self._check_query(X, masks, keys)
-        if n_samples < 1:
-            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._encode(self._fitted().columns, self._fitted().config, X)
-            ensemble = self._ensemble(members)
-            drawn = sample(
-                ensemble, rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, blind=blind
-            )
-            drawn = self._fitted().columns.atoms.decode(drawn, X, masks, fill_missing=fill_missing)
-            return drawn if as_tensor else drawn.cpu().numpy()
+            query = self._query(X, masks, n_samples, keys, seed, fill_missing, blind)
+            return self._values(sample(self._ensemble(members), query), query, as_tensor=as_tensor)
 
     def expect(
         self,
@@ -226,15 +220,9 @@ class Networks:
         blind: bool = False,
     ) -> Floats:
         """E[function(X) | x_known, z] for K latents z, (C, R, K, O); arguments as in `sample`, with the same latents."""
-        X, masks, keys = self._check_query(X, masks, keys)
-        if n_samples < 1:
-            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
         with single_threaded_torch():
-            rows = self._encode(self._fitted().columns, self._fitted().config, X)
-            return expect(
-                self._ensemble(), rows, function, X, masks, n_samples,
-                keys=keys, seed=seed, atoms=self._fitted().columns.atoms, fill_missing=fill_missing, blind=blind,
-            )  # fmt: skip
+            query = self._query(X, masks, n_samples, keys, seed, fill_missing, blind)
+            return expect(self._ensemble(), query, function, self._fitted().columns.atoms)
 
     @property
     def linear_names(self) -> tuple[str, ...]:
@@ -255,21 +243,11 @@ class Networks:
         as_tensor: bool = False,
     ) -> Any:
         """Draw with the i-th linear member; arguments and result as in `sample`."""
-        X, masks, keys = self._check_query(X, masks, keys)
-        fitted, device, name = self._fitted(), self._device(), self.linear_names[i]
-        columns, config = fitted.columns, fitted.config
+        columns, config, name = self._fitted().columns, self._fitted().config, self.linear_names[i]
         with single_threaded_torch():
-            rows = columns.encode(X, device)
-            member = LinearMember(
-                self._adviser_of(columns),
-                list(columns.scales).index(name),
-                make_margins(columns, name, truncate=config.respect_support, device=device),
-                make_heads(columns, respect=config.respect_support, device=device),
-                config.draws,
-            )
-            drawn = member.sample(rows, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
-            drawn = columns.atoms.decode(drawn, X, masks, fill_missing=fill_missing)
-            return drawn if as_tensor else drawn.cpu().numpy()
+            member = LinearMember.of(columns, config, name, self._adviser_of(columns))
+            query = self._query(X, masks, n_samples, keys, seed, fill_missing)
+            return self._values(member.sample(query), query, as_tensor=as_tensor)
 
     def without(self, X: Rows, held: Indices) -> Networks:
         """The same with linear members that have not seen the training rows X (N, M) at positions `held`."""
@@ -338,6 +316,29 @@ class Networks:
             raise NotFittedError("a VAEAC must be fitted first. Call fit(X).")
         return self.fitted_
 
+    def _query(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        keys: RowKeys | None,
+        seed: int,
+        fill_missing: bool,
+        blind: bool = False,
+    ) -> Query:
+        """Check and encode what is asked."""
+        X, masks, keys = self._check_query(X, masks, keys)
+        if n_samples < 1:
+            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
+        rows = self._encode(self._fitted().columns, self._fitted().config, X)
+        return Query(rows, X, masks, n_samples, keys, seed, fill_missing, blind)
+
+    def _values(self, drawn: torch.Tensor, query: Query, *, as_tensor: bool) -> Any:
+        """Draws (C, R, K, M) with values in place of the codes of columns that take few."""
+        atoms = self._fitted().columns.atoms
+        drawn = atoms.decode(drawn, query.X, query.masks, fill_missing=query.fill_missing)
+        return drawn if as_tensor else drawn.cpu().numpy()
+
     def _check_query(self, X: Rows, masks: Masks, keys: RowKeys | None) -> tuple[Rows, Masks, RowKeys]:
         columns = self._fitted().columns
         X, M = columns.check(X), columns.layout.n_features
@@ -376,23 +377,11 @@ class Networks:
         return found
 
     def _new_ensemble(self, fitted: Fitted, device: torch.device, members: Sequence[int] | None) -> Ensemble:
-        columns, config = fitted.columns, fitted.config
         chosen = list(range(len(fitted.members)) if members is None else members)
-        scales = [fitted.members[e] for e in chosen]
         parameters = Parameters(fitted.shape, len(chosen), device)
         for name, window in parameters.windows(parameters.flat).items():
             window.copy_(torch.from_numpy(fitted.weights[name][chosen]))
-        return Ensemble(
-            parameters=parameters,
-            scale_of=columns.scale_of(scales, device),
-            floors=columns.floors_of(scales, device),
-            margins=tuple(
-                make_margins(columns, name, truncate=config.respect_support, device=device) for name in scales
-            ),
-            heads=make_heads(columns, respect=config.respect_support, device=device),
-            latent_floor=config.latent_floor,
-            draws=config.draws,
-        )
+        return Ensemble.of(parameters, [fitted.members[e] for e in chosen], fitted.columns, fitted.config)
 
 
 def _numpy_weights(trained: Trained) -> dict[str, npt.NDArray[np.float32]]:

@@ -17,77 +17,34 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, sum_terms
-from condshap.seeding import stream_words
-from condshap.types import Floats, Masks, RowKeys, Rows
+from condshap.types import Floats
 from condshap.vaeac.columns.atoms import Atoms
-from condshap.vaeac.columns.encoded_rows import EncodedRows
-from condshap.vaeac.sampling.draws import (
-    STAGE,
-    Ensemble,
-    Pairs,
-    Views,
-    Workspace,
-    member_shares,
-    noise_pool,
-    step_size,
-    tile_size,
-)
+from condshap.vaeac.sampling.decoder import Ensemble, Views, read_decoder
 from condshap.vaeac.sampling.heads import FromStandard, Heads, Margins, draw_gaussian, phi
+from condshap.vaeac.sampling.tiles import Query
 
 
-def expect(
-    ensemble: Ensemble,
-    rows: EncodedRows,
-    function: AdditiveFunction,
-    X: Rows,
-    masks: Masks,
-    n_samples: int,
-    *,
-    keys: RowKeys,
-    seed: int,
-    atoms: Atoms,
-    fill_missing: bool,
-    blind: bool,
-) -> Floats:
+def expect(ensemble: Ensemble, query: Query, function: AdditiveFunction, atoms: Atoms) -> Floats:
     """Expect a function given x_known and a latent, for K latents of every coalition and row: (C, R, K, O).
 
-    Parameters are those of `condshap.vaeac.sampling.draws.sample`; `atoms` are the numbers behind levels.
+    `atoms` are the numbers behind levels.
     """
-    K, shape, d = n_samples, ensemble.parameters.shape, ensemble.parameters.shape.latent
-    shares = member_shares(ensemble.parameters.n_models, K)
-    pool = noise_pool(K, d + shape.n_features, seed, ensemble.draws, ensemble.device)
-    nets = (stream_words(seed, STAGE, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
-    pairs = Pairs(rows, masks, nets, tile_size(max(shares), shape.n_outputs, ensemble.device))
-    step = step_size(max(shares))
-    work = Workspace(ensemble, rows, pairs.size, step)
-    terms = _Terms(function, rows, atoms, ensemble.device)
-    out = np.empty((pairs.n, K, len(function.intercept)))
-    with torch.inference_mode():
-        for pair, row, known, net in pairs.tiles():
-            work.condition(row, torch.zeros_like(known) if blind else known)
-            keep = known * (1 - rows.missing.index_select(0, row)) if fill_missing else known
-            unknown, start = 1 - keep.T.double(), 0  # (M, P)
-            for e, share in enumerate(shares):
-                for first in range(start, start + share, step):
-                    points = slice(first, min(first + step, start + share))
-                    views = work.decode(e, pool[:, points], net)
-                    found = terms.expected(views, d, ensemble.heads, ensemble.margins[e], unknown)  # (O, K, P)
-                    out[pair, points] = found[..., : pair.stop - pair.start].permute(2, 1, 0).cpu().numpy()
-                start += share
-    own = function.terms(X)
-    if fill_missing:
-        own[np.isnan(X)] = 0.0  # a gap is expected like an unknown feature
-    given = function.intercept + sum_terms(own, masks, np.zeros(own.shape[1:]))
-    return out.reshape(len(masks), len(rows), K, -1) + given[:, :, None]
+    found = read_decoder(ensemble, query, _Terms(ensemble, query, function, atoms)).cpu().numpy()
+    own = function.terms(query.X)
+    if query.fill_missing:
+        own[np.isnan(query.X)] = 0.0  # a gap is expected like an unknown feature
+    given = function.intercept + sum_terms(own, query.masks, np.zeros(own.shape[1:]))
+    return np.asarray(found + given[:, :, None])
 
 
 class _Terms:
     """Terms of a function over the heads of a decoder, in their internal order."""
 
-    def __init__(self, function: AdditiveFunction, rows: EncodedRows, atoms: Atoms, device: torch.device) -> None:
-        layout = rows.layout
+    def __init__(self, ensemble: Ensemble, query: Query, function: AdditiveFunction, atoms: Atoms) -> None:
+        layout, device = query.rows.layout, ensemble.device
         order = list(layout.order)
-        self.function, self.layout = function, layout
+        self.ensemble, self.function, self.layout = ensemble, function, layout
+        self.width = len(function.intercept)
         self.slopes = None
         if isinstance(function, AffineFunction):
             self.slopes = torch.from_numpy(function.slopes[order[: layout.n_continuous]]).to(device)  # (Mc, O)
@@ -96,17 +53,22 @@ class _Terms:
             for g in layout.groups
         ]  # (n, L, O) each
 
-    def expected(self, views: Views, d: int, heads: Heads, margins: Margins, unknown: Tensor) -> Tensor:
-        """Sum of the unknown features' expected terms, (O, K, P)."""
-        Mc, outputs = self.layout.n_continuous, views.outputs
-        total = outputs.new_zeros((len(self.function.intercept), *outputs.shape[1:]), dtype=torch.float64)
+    def open_tile(self, row: Tensor, keep: Tensor) -> None:
+        """Find what is unknown of a tile's pairs: all but entries `keep` (P, M)."""
+        self.unknown = (~keep).T.double()  # (M, P)
+
+    def read(self, e: int, views: Views) -> Tensor:
+        """Sum of the unknown features' terms, (O, K, P), as member e expects them."""
+        Mc, d = self.layout.n_continuous, self.ensemble.parameters.shape.latent
+        heads, margins = self.ensemble.heads, self.ensemble.margins[e]
+        outputs, noise, unknown = views.outputs, views.noise[d : d + Mc], self.unknown
+        total = outputs.new_zeros((self.width, *outputs.shape[1:]), dtype=torch.float64)
         if Mc and self.slopes is None:
-            draws = _four_draws(outputs, views.noise[d : d + Mc], heads, margins, views.values[:Mc])
-            for values in draws:
+            for values in _four_draws(outputs, noise, heads, margins, views.values[:Mc]):
                 self._add_curves(values, unknown, total, weight=0.25)
         elif Mc and self.slopes is not None:
             values = views.values[:Mc]
-            expect_numbers(outputs, views.noise[d : d + Mc], heads, margins, values)
+            expect_numbers(outputs, noise, heads, margins, values)
             total += torch.einsum("mkp,mo->okp", values.mul_(unknown[:Mc].unsqueeze(1)), self.slopes)
         for group, levels in zip(self.layout.groups, self.levels, strict=True):
             own = unknown[group.first : group.first + group.n].unsqueeze(1)

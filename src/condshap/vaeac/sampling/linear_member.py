@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condshap.seeding import stream_words
-from condshap.types import Masks, RowKeys, Rows
 from condshap.vaeac.columns.advice import Adviser
 from condshap.vaeac.columns.encoded_rows import EncodedRows
 from condshap.vaeac.columns.encoding import Layout
-from condshap.vaeac.sampling.draws import Pairs, empty_draws, noise_pool, store_draws
-from condshap.vaeac.sampling.heads import Heads, Margins, keep_between
+from condshap.vaeac.columns.learned import Columns
+from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.sampling.heads import Heads, Margins, keep_between, make_heads, make_margins
+from condshap.vaeac.sampling.tiles import Pairs, Query, empty_draws, noise_pool, store_draws
 
 _STAGE = "linear"
 _TILE = 2**21  # numbers in the largest arrays of a tile
@@ -38,38 +38,34 @@ class LinearMember:
     heads: Heads
     draws: str
 
-    def sample(
-        self,
-        rows: EncodedRows,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        keys: RowKeys,
-        seed: int,
-        fill_missing: bool = False,
-        blind: bool = False,
-    ) -> Tensor:
-        """Draw x_unknown | x_known, (C, R, K, M); parameters as in `condshap.vaeac.sampling.draws.sample`."""
+    @classmethod
+    def of(cls, columns: Columns, config: VAEACConfig, scale: str, adviser: Adviser) -> LinearMember:
+        """Member on one of the scales of learned columns."""
+        device, respect = adviser.device, config.respect_support
+        margins = make_margins(columns, scale, truncate=respect, device=device)
+        heads = make_heads(columns, respect=respect, device=device)
+        return cls(adviser, list(columns.scales).index(scale), margins, heads, config.draws)
+
+    def sample(self, query: Query) -> Tensor:
+        """Draw x_unknown | x_known, (C, R, K, M), known columns unchanged."""
+        rows, K = query.rows, query.n_samples
         layout, device = rows.layout, rows.inputs.device
-        K, D = n_samples, layout.n_inputs
-        stage = f"{_STAGE} {self.scale}"
-        pool = noise_pool(K, layout.n_features, seed, self.draws, device).double()
-        nets = (stream_words(seed, stage, masks, keys) % np.uint64(pool.shape[-1])).astype(np.int64)
-        pairs = Pairs(rows, masks, nets, max(1, min(1024, _TILE // (D * (D + K)))))
-        given = torch.from_numpy(X.copy()).to(device)[:, list(layout.order)]
+        D = layout.n_inputs
+        pool = noise_pool(K, layout.n_features, query.seed, self.draws, device).double()
+        nets = query.nets(f"{_STAGE} {self.scale}", pool.shape[-1])
+        pairs = Pairs(rows, query.masks, nets, max(1, min(1024, _TILE // (D * (D + K)))))
+        given, restore = query.given(), np.argsort(layout.order)
         out = empty_draws((pairs.n, K, layout.n_features), device)
-        restore = np.argsort(layout.order)
         with torch.inference_mode():
             for pair, row, known, net in pairs.tiles():
                 gaps = rows.missing.index_select(0, row)
-                seen = torch.zeros_like(known) if blind else known * (1 - gaps)
+                seen = torch.zeros_like(known) if query.blind else known * (1 - gaps)
                 noise = pool[:, :K].index_select(2, net)  # (M, K, P)
                 values = self._draw(rows, row, seen, noise)
-                keep = known * (1 - gaps) if fill_missing else known
-                values = torch.where(keep.bool().T.unsqueeze(1), given.index_select(0, row).T.unsqueeze(1), values)
+                keep = query.kept(row, known)
+                values = torch.where(keep.T.unsqueeze(1), given.index_select(0, row).T.unsqueeze(1), values)
                 store_draws(values[restore][..., : pair.stop - pair.start], out[pair])
-        return out.view(len(masks), len(rows), K, -1)
+        return out.view(len(query.masks), len(rows), K, -1)
 
     def _draw(self, rows: EncodedRows, row: Tensor, seen: Tensor, noise: Tensor) -> Tensor:
         """Values (M, K, P), those of seen features meaningless."""
