@@ -17,7 +17,7 @@ import torch
 from condshap.vaeac.network import objective
 from condshap.vaeac.network.layers import Latent
 from condshap.vaeac.sampling import decoder
-from condshap.vaeac.training import steps, trainer
+from condshap.vaeac.training import steps
 
 NOT_HERE = "not on this device"
 
@@ -75,7 +75,7 @@ def compiled_steps(*, quick: bool) -> AbstractContextManager[Any]:
 
 
 TRAINING = {
-    "eager": Arithmetic("kernel by kernel, float32", lambda _device, _quick: patch.object(trainer, "_GRAPHS", False)),
+    "eager": Arithmetic("kernel by kernel, float32", lambda _device, _quick: patch.object(steps, "_GRAPHS", False)),
     "graphs": Arithmetic("graphs, float32", lambda _device, _quick: nullcontext(), only_cuda=True),
     "tf32": Arithmetic("graphs, tf32 products", lambda _device, _quick: tf32(), only_cuda=True),
     "bf16": Arithmetic("graphs, bf16 networks in steps", lambda device, _quick: bf16_steps(device)),

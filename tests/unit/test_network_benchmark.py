@@ -13,7 +13,7 @@ from condshap.studies.designs import burr_design
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.network import objective
 from condshap.vaeac.sampling import decoder
-from condshap.vaeac.training import trainer
+from condshap.vaeac.training import steps
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
@@ -112,7 +112,7 @@ def test_settings_are_put_back():
         with pytest.raises(KeyError), arithmetic.use("cpu", True):
             raise KeyError
     assert torch.get_float32_matmul_precision() == before
-    assert trainer._GRAPHS
+    assert steps._GRAPHS
     assert objective.encode is encode
 
 

@@ -31,6 +31,7 @@ from condshap.vaeac.state import Fitted, network_shape, restore, store
 from condshap.vaeac.threads import single_threaded_torch
 from condshap.vaeac.training.best_weights import Trained
 from condshap.vaeac.training.checkpoint import Checkpoint, MaskQuery, digest
+from condshap.vaeac.training.steps import Task
 from condshap.vaeac.training.trainer import Progress, Trainer, refit
 from condshap.vaeac.validation import History
 
@@ -140,17 +141,16 @@ class Networks:
     ) -> Trainer:
         device, members = self._device(), tuple(config.scales or ())
         has_flags = config.missing_flags and bool(np.isnan(X).any())
-        return Trainer(
+        task = Task(
             rows=self._encode(columns, config, X),
-            shape=network_shape(columns.layout, config, has_flags=has_flags, n_advice=columns.n_advice(config)),
             config=config,
             masks=masks.scheme(config, columns.layout),
             floors=columns.floors_of(members, device),
             scale_of=columns.scale_of(members, device),
-            seed=seed,
-            digest=digest(X),
-            progress=progress,
+            generator=torch.Generator(device=device),
         )
+        shape = network_shape(columns.layout, config, has_flags=has_flags, n_advice=columns.n_advice(config))
+        return Trainer(task, shape, seed, digest(X), progress)
 
     def _learned(self, trained: Trained, config: VAEACConfig, columns: Columns, masks: MaskQuery) -> Networks:
         kept = tuple((config.scales or ())[m] for m in trained.members)

@@ -18,7 +18,6 @@ from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.network.layers import Parameters
 from condshap.vaeac.training.recorded_step import capture
 from condshap.vaeac.training.steps import Run
-from condshap.vaeac.training.trainer import Trainer
 from condshap.vaeac.validation import DivergenceError
 
 LEVELS = [3, 0, 0, 2, 0, 0]
@@ -182,17 +181,17 @@ def test_training_goes_on_kernel_by_kernel_where_steps_cannot_be_recorded(monkey
     if torch.cuda.is_available():
         pytest.skip("recording works where there is an accelerator")
     usual = Networks(QUICK).fit(mixed_rows(), LEVELS)
-    prepare, tried = Trainer.__post_init__, []
+    prepare, tried = Run.__init__, []
 
-    def prepare_to_record(trainer):
-        prepare(trainer)
-        trainer.graphs = True
+    def prepare_to_record(run, *arguments):
+        prepare(run, *arguments)
+        run.records = True
 
     def changed(run):
         tried.append(run)
         return [run.parameters.flat]
 
-    monkeypatch.setattr(Trainer, "__post_init__", prepare_to_record)
+    monkeypatch.setattr(Run, "__init__", prepare_to_record)
     monkeypatch.setattr(Run, "_changed", changed)
     with caplog.at_level(logging.WARNING):
         found = Networks(QUICK).fit(mixed_rows(), LEVELS)
