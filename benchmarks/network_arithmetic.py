@@ -14,8 +14,10 @@ from unittest.mock import patch
 
 import torch
 
-from condshap.vaeac import objective, run, sampling, training
-from condshap.vaeac.networks import Latent
+from condshap.vaeac.network import objective
+from condshap.vaeac.network.layers import Latent
+from condshap.vaeac.sampling import decoder
+from condshap.vaeac.training import steps
 
 NOT_HERE = "not on this device"
 
@@ -69,11 +71,11 @@ def bf16_steps(device: str) -> Iterator[None]:
 def compiled_steps(*, quick: bool) -> AbstractContextManager[Any]:
     """Compile the bound and its gradient; a quick run does without the code generator."""
     compiled = torch.compile(objective.lower_bound, dynamic=False, backend="aot_eager" if quick else "inductor")
-    return patch.object(run, "lower_bound", compiled)
+    return patch.object(steps, "lower_bound", compiled)
 
 
 TRAINING = {
-    "eager": Arithmetic("kernel by kernel, float32", lambda _device, _quick: patch.object(training, "_GRAPHS", False)),
+    "eager": Arithmetic("kernel by kernel, float32", lambda _device, _quick: patch.object(steps, "_GRAPHS", False)),
     "graphs": Arithmetic("graphs, float32", lambda _device, _quick: nullcontext(), only_cuda=True),
     "tf32": Arithmetic("graphs, tf32 products", lambda _device, _quick: tf32(), only_cuda=True),
     "bf16": Arithmetic("graphs, bf16 networks in steps", lambda device, _quick: bf16_steps(device)),
@@ -81,7 +83,7 @@ TRAINING = {
 }
 
 
-class HalfWorkspace(sampling.Workspace):
+class HalfWorkspace(decoder.Workspace):
     """Samples go through the decoder in bf16; encoder, heads and draws stay in float32."""
 
     def __init__(self, *given: Any) -> None:
@@ -94,7 +96,7 @@ class HalfWorkspace(sampling.Workspace):
         super().condition(*given)
         self.added = [part.bfloat16() for part in self.added]
 
-    def decode(self, *given: Any) -> sampling.Views:
+    def decode(self, *given: Any) -> decoder.Views:
         """Outputs in float32, as heads want them."""
         views = super().decode(*given)
         return views._replace(outputs=views.outputs.float())
@@ -103,5 +105,5 @@ class HalfWorkspace(sampling.Workspace):
 SAMPLING = {
     "float32": Arithmetic("float32", lambda _device, _quick: nullcontext()),
     "tf32": Arithmetic("tf32 products", lambda _device, _quick: tf32(), only_cuda=True),
-    "bf16": Arithmetic("bf16 decoder", lambda _device, _quick: patch.object(sampling, "Workspace", HalfWorkspace)),
+    "bf16": Arithmetic("bf16 decoder", lambda _device, _quick: patch.object(decoder, "Workspace", HalfWorkspace)),
 }

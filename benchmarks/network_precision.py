@@ -34,7 +34,7 @@ from condshap.studies.cells import Problem
 from condshap.studies.designs import burr_design
 from condshap.studies.truths import compute_truth
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.model import Networks
+from condshap.vaeac.ensemble import Networks
 
 NAME = "network_precision"
 DESIGN_SEED, FIRST_EPOCHS = 1, 2
@@ -75,7 +75,7 @@ QUICK = Size((Case(5, 150, 2, has_truth=True), Case(10, 150, 1, has_truth=False)
 def complaints() -> Iterator[list[str]]:
     """Collect what is logged where a step could not be recorded."""
     found: list[str] = []
-    logger, handler = logging.getLogger("condshap.vaeac.graphs"), logging.Handler()
+    logger, handler = logging.getLogger("condshap.vaeac.training.recorded_step"), logging.Handler()
     handler.emit = lambda record: found.append(record.getMessage().splitlines()[0])  # type: ignore[method-assign]
     logger.addHandler(handler)
     try:

@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.network_arithmetic import Arithmetic
 from condshap.studies.designs import Burr
-from condshap.vaeac.model import Networks
+from condshap.vaeac.ensemble import Networks
 
 
 class Response(torch.nn.Module):

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.measure import machine, run_alone
 
 if TYPE_CHECKING:
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
 N_FEATURES, N_TRAIN, N_TREES, DESIGN_SEED = 10, 1000, 500, 1
 HEADS = ("what", "CPU s", "wall s", "authors' CPU s", "bar", "holds")
@@ -79,7 +79,7 @@ def timed(call: Callable[[], Any], device: str) -> Seconds:
 
 def train_paper(_folder: Path, device: str, size: Size) -> list[Seconds]:
     """Train the paper's network by the paper's schedule: 15 restarts of 5 epochs, the best one for 195 more."""
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
     networks, (X, _) = Networks.paper(device=device, epochs=size.epochs), burr_rows(size)
     return [timed(lambda: networks.fit(X, [0] * N_FEATURES), device)]
@@ -88,7 +88,7 @@ def train_paper(_folder: Path, device: str, size: Size) -> list[Seconds]:
 def train_default(folder: Path, device: str, size: Size) -> list[Seconds]:
     """Train the default ensemble and store it, with the rows to explain, for those that sample."""
     from condshap.vaeac.config import VAEACConfig
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
     networks, (X, explained) = Networks(VAEACConfig(epochs=size.epochs), device=device), burr_rows(size)
     seconds = timed(lambda: networks.fit(X, [0] * N_FEATURES), device)
@@ -109,7 +109,7 @@ def burr_rows(size: Size) -> tuple[np.ndarray, np.ndarray]:
 
 def restored(folder: Path, device: str) -> tuple[Networks, np.ndarray]:
     """Networks that `train_default` has stored, and the rows to explain."""
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
     with np.load(folder / "networks.npz") as arrays:
         networks = Networks.from_state(dict(arrays), (folder / "about.json").read_text(), device=device)

@@ -274,9 +274,9 @@ def test_a_saved_explainer_reads_the_model_again(approach, tmp_path):
 
 def test_four_draws_have_the_right_mean_and_no_noise_where_all_is_linear():
     torch = pytest.importorskip("torch")
-    from condshap.vaeac.drawing import Heads, Margins
-    from condshap.vaeac.encoding import Layout
-    from condshap.vaeac.expecting import expect_numbers
+    from condshap.vaeac.columns.encoding import Layout
+    from condshap.vaeac.sampling.expectations import expect_numbers
+    from condshap.vaeac.sampling.heads import Heads, Margins
 
     noise = torch.randn(1, 4, 50_000, generator=torch.Generator().manual_seed(0))
     outputs = torch.cat([torch.full_like(noise, 0.3), torch.zeros_like(noise)])  # a scale of log 2
@@ -297,7 +297,7 @@ def test_four_draws_have_the_right_mean_and_no_noise_where_all_is_linear():
 
 def test_means_of_truncated_normals():
     torch = pytest.importorskip("torch")
-    from condshap.vaeac.expecting import truncated_mean
+    from condshap.vaeac.sampling.expectations import truncated_mean
 
     low, high = np.array([-1.0, -np.inf, 0.5, 3.0, 30.0, -np.inf]), np.array([2.0, 0.3, np.inf, 3.1, 31.0, -60.0])
     mean, scale = np.array([0.3, 1.0, -2.0, 0.0, 0.0, 0.0]), np.array([1.0, 0.7, 0.5, 1.0, 1.0, 1.0])

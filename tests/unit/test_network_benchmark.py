@@ -10,7 +10,10 @@ import pytest
 import torch
 
 from condshap.studies.designs import burr_design
-from condshap.vaeac import Networks, VAEACConfig, objective, sampling, training
+from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac.network import objective
+from condshap.vaeac.sampling import decoder
+from condshap.vaeac.training import steps
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # benchmarks are not installed
@@ -94,9 +97,9 @@ def test_bf16_samples_differ_by_little(networks):
     mask = np.array([[True, False, True, False, False]])
     usual = networks.sample(ROWS[:5], mask, 16)
     with SAMPLING["bf16"].use("cpu", True):
-        assert sampling.Workspace is HalfWorkspace
+        assert decoder.Workspace is HalfWorkspace
         half = networks.sample(ROWS[:5], mask, 16)
-    assert sampling.Workspace is not HalfWorkspace
+    assert decoder.Workspace is not HalfWorkspace
     apart = np.abs(half - usual)
     assert 0 < np.median(apart[..., [1, 3, 4]]) < 0.02 * usual.std()
 
@@ -109,7 +112,7 @@ def test_settings_are_put_back():
         with pytest.raises(KeyError), arithmetic.use("cpu", True):
             raise KeyError
     assert torch.get_float32_matmul_precision() == before
-    assert training._GRAPHS
+    assert steps._GRAPHS
     assert objective.encode is encode
 
 
@@ -118,7 +121,7 @@ def test_a_step_that_was_not_recorded_stands_in_the_note(monkeypatch):
     whole = Networks.fit
 
     def fit(self, *given, **options):
-        logging.getLogger("condshap.vaeac.graphs").warning("not recorded\nlong story")
+        logging.getLogger("condshap.vaeac.training.recorded_step").warning("not recorded\nlong story")
         return whole(self, *given, **options)
 
     monkeypatch.setattr(Networks, "fit", fit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,18 +15,18 @@ from condshap.numerics.affine import AdditiveFunction
 from condshap.options import check_choice, check_device
 from condshap.schema import FeatureSchema, Kind
 from condshap.storage.plain_values import restore_values, restored_options, store_values, stored_options
-from condshap.types import Floats, Indices, Masks, Outputs, RowKeys, Rows
+from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
 from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
-    from condshap.vaeac.repeats import Repeats
+    from condshap.vaeac.columns.repeats import Repeats
+    from condshap.vaeac.mixture import Mixture
 
 _PAPER_SAMPLES = 250
-_DRAWS_EACH = 4  # of a companion, behind each of its expectations
-_WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
 
 
+@dataclass(kw_only=True, repr=False, eq=False)  # writes the constructor, see `condshap.vaeac.config.VAEACFields`
 class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
@@ -50,7 +50,7 @@ class VAEAC(VAEACOptions):
     ----------
     networks_ : the trained networks
     votes_ : (2 + L,) how much the networks, L linear members and blind draws count, see `condshap.vaeac.votes`
-    repeats_ : how columns follow from those that are learned, see `condshap.vaeac.repeats`; None where none does
+    repeats_ : how columns follow from those that are learned, see `condshap.vaeac.columns.repeats`; None where none does
     fills_missing_ : bool
         Whether known features that are missing are drawn.
 
@@ -65,65 +65,11 @@ class VAEAC(VAEACOptions):
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True  # to find out whether it accepts gaps
 
-    def __init__(
-        self,
-        *,
-        depth: int = 3,
-        width: int | None = None,
-        latent: int | None = None,
-        scales: Sequence[str] | None = None,
-        n_restarts: int = 1,
-        restart_epochs: int = 5,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        schedule: str = "constant",
-        validation_share: float = 0.25,
-        max_validation: int | None = 2500,
-        validate_every: int = 2,
-        n_importance: int = 10,
-        patience: int | None = 40,
-        ema: float | None = 0.99,
-        advice: bool = True,
-        kl_warmup: int | None = None,
-        companions: bool = True,
-        zero_init: bool | None = None,
-        masking: str = "coalitions",
-        size_probabilities: Sequence[float] | None = None,
-        mask_floor: float = 0.05,
-        missing_flags: bool = True,
-        artificial_missing: float = 0.1,
-        respect_support: bool = True,
-        sigma_mu: float = 1e4,
-        sigma_sigma: float = 1e4,
-        latent_floor: float = 1e-3,
-        scale_floor: float = 1e-3,
-        draws: str = "nets",
-        refit: bool = False,
-        device: str = "auto",
-        shrink: bool = True,
-        exact_repeats: bool = True,
-        support: Mapping[str, tuple[float, float]] | None = None,
-        fill_missing: bool | str = "auto",
-        progress: bool | str = "auto",
-    ) -> None:
-        super().__init__(
-            depth=depth, width=width, latent=latent, scales=scales, n_restarts=n_restarts,
-            restart_epochs=restart_epochs, epochs=epochs, batch_size=batch_size, learning_rate=learning_rate,
-            schedule=schedule, validation_share=validation_share, max_validation=max_validation,
-            validate_every=validate_every,
-            n_importance=n_importance, patience=patience, ema=ema, advice=advice, kl_warmup=kl_warmup,
-            companions=companions, zero_init=zero_init, masking=masking,
-            size_probabilities=size_probabilities, mask_floor=mask_floor, missing_flags=missing_flags,
-            artificial_missing=artificial_missing, respect_support=respect_support, sigma_mu=sigma_mu,
-            sigma_sigma=sigma_sigma, latent_floor=latent_floor, scale_floor=scale_floor, draws=draws, refit=refit,
-            device=device,
-        )  # fmt: skip
-        self.shrink = shrink
-        self.exact_repeats = exact_repeats
-        self.support = support
-        self.fill_missing = fill_missing
-        self.progress = progress
+    shrink: bool = True
+    exact_repeats: bool = True
+    support: Mapping[str, tuple[float, float]] | None = None
+    fill_missing: bool | str = "auto"
+    progress: bool | str = "auto"
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -151,8 +97,8 @@ class VAEAC(VAEACOptions):
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
         """Refuse options outside their range, and a support that does not hold rows (N, M)."""
-        from condshap.vaeac.masks import make_scheme
-        from condshap.vaeac.questions import as_support
+        from condshap.vaeac.columns.by_name import as_support
+        from condshap.vaeac.training.masks import make_scheme
 
         config = self.config
         check_device(self.device)
@@ -174,10 +120,10 @@ class VAEAC(VAEACOptions):
         predict: Callable[[Rows], Outputs] | None = None,
     ) -> VAEAC:
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
+        from condshap.vaeac.columns.by_name import as_support
         from condshap.vaeac.companions import Companions
-        from condshap.vaeac.model import Networks
-        from condshap.vaeac.progress import training_bar
-        from condshap.vaeac.questions import as_support
+        from condshap.vaeac.ensemble import Networks
+        from condshap.vaeac.training.progress import training_bar
         from condshap.vaeac.votes import learn_votes, only_networks
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
@@ -210,20 +156,32 @@ class VAEAC(VAEACOptions):
         return self
 
     def _find_repeats(self, X: Rows, n_levels: Sequence[int], names: Sequence[str]) -> Repeats | None:
-        from condshap.vaeac.repeats import Repeats
+        from condshap.vaeac.columns.repeats import Repeats
 
         declared = {names.index(name) for name in self.support or {}}
         return Repeats.find(X, n_levels, apart=declared) if self.exact_repeats else None
+
+    @property
+    def _mixture(self) -> Mixture:
+        from condshap.vaeac.mixture import Mixture
+
+        return Mixture(self.networks_, self.companions_, self.votes_, self.repeats_)
+
+    @property
+    def _error_factor(self) -> float | None:
+        return 1.0 if self.networks_.config.draws == "plain" else None
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out.
 
         The distribution is the mixture of the networks, linear members and blind draws by `votes_`.
         """
-        rows = self._rows(X, masks, n_samples, keys, seed)
-        weights, again = self._weights(n_samples), self._may_repeat(masks, n_samples)
-        every = None if weights is None else np.broadcast_to(weights, rows.shape[:3])
-        return DrawnRows(rows, every, self._error_factor, again, self._members(n_samples))
+        mixture = self._mixture
+        rows = mixture.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=self.fills_missing_)
+        every = _for_all_pairs(mixture.weights(n_samples), rows.shape[:3])
+        return DrawnRows(
+            rows, every, self._error_factor, mixture.may_repeat(masks, n_samples), mixture.members(n_samples)
+        )
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same and leave it on the device."""
@@ -231,34 +189,11 @@ class VAEAC(VAEACOptions):
 
         from condshap.numerics.device_draws import DeviceDraws
 
-        rows = self._rows(X, masks, n_samples, keys, seed, device=device)
-        weights = self._weights(n_samples)
+        mixture, fill = self._mixture, self.fills_missing_
+        rows = mixture.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill, device=device)
+        weights = mixture.weights(n_samples)
         every = None if weights is None else torch.as_tensor(weights, device=device)
-        return DeviceDraws(rows, every, self._error_factor, self._members(n_samples))
-
-    def _rows(self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, device: str | None = None) -> Any:
-        """Draws (C, R, n, M), on a device if there is one; columns that repeat others follow from those."""
-        if self.repeats_ is None:
-            return self._learned_rows(X, masks, n, keys, seed, device)
-        rows: Any = None
-        for q in self.repeats_.questions(X, masks):
-            drawn = self._learned_rows(q.rows, q.masks, n, keys[q.at], seed, device)
-            whole = self.repeats_.expand(drawn, X[q.at], masks[q.asked], fill_missing=self.fills_missing_)
-            if rows is None:
-                shape = (len(masks), len(X), n, X.shape[1])
-                rows = np.empty(shape) if device is None else whole.new_empty(shape)
-            rows[q.asked[:, None], q.at] = whole
-        return rows
-
-    def _learned_rows(self, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, device: str | None) -> Any:
-        """Draws (C, R, n, m) of the features that were learned; members share them out."""
-        shares, there = self._shares(n), device is not None
-        drawn = [self._draw(member, X, masks, k, keys, seed, as_tensor=there) for member, k in shares]
-        if device is not None:
-            import torch
-
-            return torch.cat([part.to(device) for part in drawn], dim=2)
-        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+        return DeviceDraws(rows, every, self._error_factor, mixture.members(n_samples))
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int
@@ -267,77 +202,10 @@ class VAEAC(VAEACOptions):
 
         Where columns repeat others, draws themselves.
         """
-        if self.repeats_ is not None:
-            drawn = self.sample(X, masks, n_samples, keys=keys, seed=seed)
-            return Outcomes(function(drawn.rows), drawn.weights, drawn.error_factor, drawn.members)
-        expected = [self._expect(member, X, masks, n, function, keys, seed) for member, n in self._shares(n_samples)]
-        values = expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
-        weights = self._weights(n_samples)
-        every = None if weights is None else np.broadcast_to(weights, values.shape[:3])
-        return Outcomes(values, every, self._error_factor, self._members(n_samples))
-
-    def _draw(
-        self, member: int, X: Rows, masks: Masks, n: int, keys: RowKeys, seed: int, *, as_tensor: bool = False
-    ) -> Any:
-        """One share of the draws, (C, R, n, M): member 0 is the networks, the last one is blind, linear ones between."""
-        asked: dict[str, Any] = {
-            "keys": keys,
-            "seed": seed,
-            "fill_missing": self.fills_missing_ or self.repeats_ is not None,  # `expand` puts gaps back
-            "as_tensor": as_tensor,
-        }
-        if 0 < member < len(self.votes_) - 1:
-            return self.companions_.sample(member - 1, X, masks, n, **asked)
-        return self.networks_.sample(X, masks, n, blind=member > 0, **asked)
-
-    def _expect(
-        self, member: int, X: Rows, masks: Masks, n: int, function: AdditiveFunction, keys: RowKeys, seed: int
-    ) -> Floats:
-        """One share of the expectations, (C, R, n, O)."""
-        if 0 < member < len(self.votes_) - 1:
-            drawn = self._draw(
-                member, X, masks, _DRAWS_EACH * n, keys, seed
-            )  # draws cost little where no model is asked
-            values = function(drawn)
-            return np.asarray(values.reshape(*values.shape[:2], n, _DRAWS_EACH, -1).mean(axis=3))
-        fill = self.fills_missing_
-        return self.networks_.expect(function, X, masks, n, keys=keys, seed=seed, fill_missing=fill, blind=member > 0)
-
-    def _may_repeat(self, masks: Masks, n_samples: int) -> Masks | None:
-        """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
-        n_levels = np.array(self.networks_.fitted_.columns.layout.n_levels, dtype=np.float64)
-        masks = masks if self.repeats_ is None else self.repeats_.reduce_masks(masks)
-        if (n_levels > 0).all():
-            return np.ones(len(masks), dtype=bool)
-        ways = np.where(masks, 1.0, np.where(n_levels > 0, n_levels, np.inf)).prod(axis=1)
-        return np.asarray(ways <= _WAYS * n_samples)
-
-    @property
-    def _error_factor(self) -> float | None:
-        return 1.0 if self.networks_.config.draws == "plain" else None
-
-    def _shares(self, n_samples: int) -> list[tuple[int, int]]:
-        """Members and how many of K samples each draws; none of them is empty."""
-        return [(member, n) for member, n in enumerate(share_out(self.votes_, n_samples)) if n]
-
-    def _weights(self, n_samples: int) -> Floats | None:
-        """Weights (K,) of the shares side by side, None if they are equal."""
-        shares = self._shares(n_samples)
-        total = sum(self.votes_[member] for member, _ in shares)
-        is_linear = range(1, len(self.votes_) - 1)
-        each = [
-            (np.full(n, 1 / n) if member in is_linear else self.networks_.weights(n)) * self.votes_[member] / total
-            for member, n in shares
-        ]
-        weights = np.concatenate(each)
-        return None if np.ptp(weights) == 0 else weights
-
-    def _members(self, n_samples: int) -> Indices | None:
-        """Which network drew each of K samples, -1 for companions and blind draws; None where not two of them drew."""
-        shares = ((member, self.networks_.shares(n), n) for member, n in self._shares(n_samples))
-        drawn = [np.repeat(np.arange(len(own)), own) if member == 0 else np.full(n, -1) for member, own, n in shares]
-        members = np.concatenate(drawn)
-        return members if members.max() > 0 else None
+        mixture, fill = self._mixture, self.fills_missing_
+        values = mixture.expect(function, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill)
+        every = _for_all_pairs(mixture.weights(n_samples), values.shape[:3])
+        return Outcomes(values, every, self._error_factor, mixture.members(n_samples))
 
     def to_state(self) -> State:
         """Store the networks, and whatever else was learned."""
@@ -354,9 +222,9 @@ class VAEAC(VAEACOptions):
     @classmethod
     def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Self:  # noqa: ARG003
         """Inverse of `to_state`."""
+        from condshap.vaeac.columns.repeats import Repeats
         from condshap.vaeac.companions import Companions
-        from condshap.vaeac.model import Networks
-        from condshap.vaeac.repeats import Repeats
+        from condshap.vaeac.ensemble import Networks
 
         approach, stored = cls(**restored_options(state)), state.part("networks")
         approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)
@@ -375,19 +243,9 @@ def _hiding(masks: Masks, probabilities: Floats) -> tuple[Masks, Floats]:
     return masks[some], probabilities[some] / probabilities[some].sum()
 
 
-def share_out(votes: Floats, n_samples: int) -> list[int]:
-    """How many of K samples each member draws: by its votes, at least one if it has any and there are enough.
-
-    >>> share_out(np.array([0.9, 0.1]), 16), share_out(np.array([1.0, 0.0]), 16), share_out(np.array([0.5, 0.5]), 1)
-    ([14, 2], [16, 0], [1, 0])
-    """
-    order = np.argsort(-votes, kind="stable")[: max(1, n_samples)]
-    asked = np.zeros(len(votes))
-    asked[order] = votes[order]
-    asked /= asked.sum()
-    counts = np.where(asked > 0, np.maximum(np.rint(asked * n_samples), 1), 0).astype(int)
-    counts[order[0]] += n_samples - counts.sum()
-    return [int(n) for n in counts]
+def _for_all_pairs(weights: Floats | None, shape: tuple[int, ...]) -> Floats | None:
+    """Weights (K,) of samples as (C, R, K), None where all are equal."""
+    return None if weights is None else np.broadcast_to(weights, shape)
 
 
 def _accepts_gaps(predict: Callable[[Rows], Outputs], X: Rows) -> bool:

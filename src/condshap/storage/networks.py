@@ -15,7 +15,7 @@ from condshap.storage.schemas import schema_from_json, schema_to_json
 from condshap.storage.state_file import read_state, write_state
 
 if TYPE_CHECKING:
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
 
 def save_networks(path: Path, networks: Networks, schema: FeatureSchema, *, keep_optimiser: bool) -> None:
@@ -26,7 +26,7 @@ def save_networks(path: Path, networks: Networks, schema: FeatureSchema, *, keep
 
 def load_networks(path: Path, device: str) -> tuple[Networks, FeatureSchema]:
     """Read networks, to run on `device`, and the schema of their table."""
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
     state = read_state(path, NETWORKS)
     with NETWORKS.clear_damage(path):

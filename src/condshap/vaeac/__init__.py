@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from condshap.vaeac.config import VAEACConfig
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
 
 __all__ = ["Networks", "VAEACConfig"]
 
-_HOME = {"Networks": "model", "VAEACConfig": "config"}
+_HOME = {"Networks": "ensemble", "VAEACConfig": "config"}
 
 
 def __getattr__(name: str) -> Any:

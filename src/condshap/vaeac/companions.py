@@ -11,8 +11,8 @@ from typing import Any
 
 from condshap.seeding import generator
 from condshap.types import Indices, Masks, RowKeys, Rows
-from condshap.vaeac.model import Networks
-from condshap.vaeac.neighbours import NEAREST, Neighbours, complete_rows
+from condshap.vaeac.ensemble import Networks
+from condshap.vaeac.sampling.neighbours import NEAREST, Neighbours, complete_rows
 
 _FEWEST = 20  # complete rows for neighbours to be asked
 

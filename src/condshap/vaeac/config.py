@@ -1,10 +1,9 @@
 """All choices about a VAEAC in one frozen place, and the rules that fill in what was left open."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import FrozenInstanceError, dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, Self
 
 from condshap.exceptions import OptionError
 
@@ -19,8 +18,51 @@ _SHARED = 0.04  # nats a hidden feature from which on latents are worth a warm-u
 SCHEDULES = ("constant", "cosine", "plateau")
 
 
-@dataclass(frozen=True, slots=True)
-class VAEACConfig:
+# Options are written once, here. `VAEACConfig`, `VAEACOptions` and the approach inherit these fields, and dataclasses write
+# their constructors, so that editors, mypy, inspect.signature and scikit-learn (get_params, set_params, clone) all see plain
+# keyword parameters. Annotations are real types in this module (no postponed ones), because modules that inherit them do not
+# know the names. One base serves both sides because it is neither frozen, as the configuration must be, nor checked in
+# its constructor, as estimators must not be.
+@dataclass(kw_only=True, repr=False, eq=False)
+class VAEACFields:
+    """Names, types and defaults of everything that can be chosen about a VAEAC; `VAEACConfig` says what they mean."""
+
+    depth: int = 3
+    width: int | None = None
+    latent: int | None = None
+    scales: Sequence[str] | None = None
+    n_restarts: int = 1
+    restart_epochs: int = 5
+    epochs: int | None = None
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    schedule: str = "constant"
+    validation_share: float = 0.25
+    max_validation: int | None = 2500
+    validate_every: int = 2
+    n_importance: int = 10
+    patience: int | None = 40
+    ema: float | None = 0.99
+    advice: bool = True
+    kl_warmup: int | None = None
+    companions: bool = True
+    zero_init: bool | None = None
+    masking: str = "coalitions"
+    size_probabilities: Sequence[float] | None = None
+    mask_floor: float = 0.05
+    missing_flags: bool = True
+    artificial_missing: float = 0.1
+    respect_support: bool = True
+    sigma_mu: float = 1e4
+    sigma_sigma: float = 1e4
+    latent_floor: float = 1e-3
+    scale_floor: float = 1e-3
+    draws: str = "nets"
+    refit: bool = False
+
+
+@dataclass(kw_only=True, unsafe_hash=True)  # safe: `__setattr__` lets nothing change
+class VAEACConfig(VAEACFields):
     """Architecture, training and sampling of an ensemble of VAEACs; None means "from the data", see `resolve`.
 
     Attributes
@@ -55,44 +97,17 @@ class VAEACConfig:
     refit : train again on all rows, each member for as many epochs as were best for it
     """
 
-    depth: int = 3
-    width: int | None = None
-    latent: int | None = None
-    scales: tuple[str, ...] | None = None
-    n_restarts: int = 1
-    restart_epochs: int = 5
-    epochs: int | None = None
-    batch_size: int | None = None
-    learning_rate: float | None = None
-    schedule: str = "constant"
-    validation_share: float = 0.25
-    max_validation: int | None = 2500
-    validate_every: int = 2
-    n_importance: int = 10
-    patience: int | None = 40
-    ema: float | None = 0.99
-    advice: bool = True
-    kl_warmup: int | None = None
-    companions: bool = True
-    zero_init: bool | None = None
-    masking: str = "coalitions"
-    size_probabilities: tuple[float, ...] | None = None
-    mask_floor: float = 0.05
-    missing_flags: bool = True
-    artificial_missing: float = 0.1
-    respect_support: bool = True
-    sigma_mu: float = 1e4
-    sigma_sigma: float = 1e4
-    latent_floor: float = 1e-3
-    scale_floor: float = 1e-3
-    draws: str = "nets"
-    refit: bool = False
-
     def __post_init__(self) -> None:
         _check(self)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set each field once, in the constructor; dataclasses forbid frozen=True below a base that is not frozen."""
+        if name in vars(self):
+            raise FrozenInstanceError(f"a configuration cannot change, got a new {name}. Use dataclasses.replace.")
+        super().__setattr__(name, value)
+
     @classmethod
-    def paper(cls, **overrides: Any) -> VAEACConfig:
+    def paper(cls, **overrides: Any) -> Self:
         """Return the paper's settings (appendix C.2): one network, 15 restarts of 5 epochs, best IWAE, plain draws.
 
         >>> VAEACConfig.paper(width=16).n_restarts
@@ -117,7 +132,7 @@ class VAEACConfig:
         """Number of networks in the ensemble, None where the data decide."""
         return None if self.scales is None else len(self.scales)
 
-    def resolve(self, n_rows: int, n_features: int, *, has_continuous: bool) -> VAEACConfig:
+    def resolve(self, n_rows: int, n_features: int, *, has_continuous: bool) -> Self:
         """Fill in what was left open.
 
         Notes
@@ -151,7 +166,7 @@ class VAEACConfig:
             zero_init=not is_many if self.zero_init is None else self.zero_init,
         )
 
-    def warmed_up(self, n_rows: int, shared: float) -> VAEACConfig:
+    def warmed_up(self, n_rows: int, shared: float) -> Self:
         """Decide on the warm-up, by what hidden features tell about each other, see `LinearModel.shared_information`.
 
         15 % of the epochs where that is much, up to 30 % where these have few steps: latents of duplicates were found in

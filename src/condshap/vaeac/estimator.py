@@ -14,11 +14,11 @@ from condshap.options import as_path, check_choice, check_device, check_integer
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import hash_words, row_keys
 from condshap.types import Floats, Masks, RowKeys, Rows, Table
+from condshap.vaeac.columns.by_name import Known, as_masks, as_membership, as_probabilities, as_support
 from condshap.vaeac.options import VAEACOptions, options_of
-from condshap.vaeac.questions import Known, as_masks, as_membership, as_probabilities, as_support
 
 if TYPE_CHECKING:
-    from condshap.vaeac.model import Networks
+    from condshap.vaeac.ensemble import Networks
     from condshap.vaeac.validation import History
 
 
@@ -90,8 +90,8 @@ class VAEAC(VAEACOptions):
         shares = None if probabilities is None else as_probabilities(probabilities, n_known)
         membership = None if groups is None else as_membership(groups, schema.names)
         bounds = self._support(support, schema, rows)
-        from condshap.vaeac.model import Networks
-        from condshap.vaeac.progress import training_bar
+        from condshap.vaeac.ensemble import Networks
+        from condshap.vaeac.training.progress import training_bar
 
         networks = Networks(config, device=self.device)
         with training_bar(progress) as report:
@@ -114,7 +114,7 @@ class VAEAC(VAEACOptions):
         networks, rows = self._fitted(), self._encode(X)
         epochs = check_integer("epochs", epochs, least=1)
         check_choice("progress", progress, ("auto", True, False))
-        from condshap.vaeac.progress import training_bar
+        from condshap.vaeac.training.progress import training_bar
 
         with training_bar(progress) as report:
             networks.continue_training(rows, epochs, progress=report)

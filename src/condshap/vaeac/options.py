@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
 from condshap.exceptions import OptionError
-from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.config import VAEACConfig, VAEACFields
 
 
-class VAEACOptions(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)  # repr and identity are scikit-learn's
+class VAEACOptions(VAEACFields, BaseEstimator):  # type: ignore[misc]
     """Options that the network alone and the approach have in common.
 
-    The constructor stores; `config` checks, which `fit` asks for.
+    The constructor, which dataclasses write, only stores; `config` checks, and `fit` asks for that.
 
     Parameters
     ----------
@@ -31,76 +31,7 @@ class VAEACOptions(BaseEstimator):  # type: ignore[misc]
     15
     """
 
-    def __init__(
-        self,
-        *,
-        depth: int = 3,
-        width: int | None = None,
-        latent: int | None = None,
-        scales: Sequence[str] | None = None,
-        n_restarts: int = 1,
-        restart_epochs: int = 5,
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        schedule: str = "constant",
-        validation_share: float = 0.25,
-        max_validation: int | None = 2500,
-        validate_every: int = 2,
-        n_importance: int = 10,
-        patience: int | None = 40,
-        ema: float | None = 0.99,
-        advice: bool = True,
-        kl_warmup: int | None = None,
-        companions: bool = True,
-        zero_init: bool | None = None,
-        masking: str = "coalitions",
-        size_probabilities: Sequence[float] | None = None,
-        mask_floor: float = 0.05,
-        missing_flags: bool = True,
-        artificial_missing: float = 0.1,
-        respect_support: bool = True,
-        sigma_mu: float = 1e4,
-        sigma_sigma: float = 1e4,
-        latent_floor: float = 1e-3,
-        scale_floor: float = 1e-3,
-        draws: str = "nets",
-        refit: bool = False,
-        device: str = "auto",
-    ) -> None:
-        self.depth = depth
-        self.width = width
-        self.latent = latent
-        self.scales = scales
-        self.n_restarts = n_restarts
-        self.restart_epochs = restart_epochs
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.validation_share = validation_share
-        self.max_validation = max_validation
-        self.validate_every = validate_every
-        self.n_importance = n_importance
-        self.patience = patience
-        self.ema = ema
-        self.advice = advice
-        self.kl_warmup = kl_warmup
-        self.companions = companions
-        self.zero_init = zero_init
-        self.masking = masking
-        self.size_probabilities = size_probabilities
-        self.mask_floor = mask_floor
-        self.missing_flags = missing_flags
-        self.artificial_missing = artificial_missing
-        self.respect_support = respect_support
-        self.sigma_mu = sigma_mu
-        self.sigma_sigma = sigma_sigma
-        self.latent_floor = latent_floor
-        self.scale_floor = scale_floor
-        self.draws = draws
-        self.refit = refit
-        self.device = device
+    device: str = "auto"
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.storage.file_kinds import clear_damage, new_header, read_header
-from condshap.vaeac.advice import LinearModel
-from condshap.vaeac.atoms import Atoms
-from condshap.vaeac.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
-from condshap.vaeac.columns import Columns
+from condshap.vaeac.columns.advice import LinearModel
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.encoding import Layout, Scale, ScoreScale, StandardScale, SupportScale
+from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.encoding import Layout, Scale, ScoreScale, StandardScale, SupportScale
-from condshap.vaeac.networks import NetworkShape
+from condshap.vaeac.network.layers import NetworkShape
+from condshap.vaeac.training.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.validation import History
 
 _KIND = "networks"

@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 from condshap.seeding import column_sizes, generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
-from condshap.vaeac.columns import Columns
+from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.companions import Companions
-from condshap.vaeac.model import Networks
+from condshap.vaeac.ensemble import Networks
 
 _COALITIONS, _ROWS, _SAMPLES = 48, 100, 8
 _WAVES = 48

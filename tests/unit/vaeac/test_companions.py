@@ -8,7 +8,7 @@ import pytest
 from condshap.seeding import row_keys
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.companions import Companions
-from condshap.vaeac.neighbours import Neighbours
+from condshap.vaeac.sampling.neighbours import Neighbours
 
 RNG = np.random.default_rng(0)
 COMMON = RNG.normal(size=(900, 1))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
-from dataclasses import MISSING, fields
+from collections.abc import Sequence
+from dataclasses import MISSING, FrozenInstanceError, fields
+from typing import get_type_hints
 
 import pytest
 from sklearn.base import clone
@@ -81,6 +83,20 @@ def test_clone_repr_and_set_params_keep_the_manners_of_scikit_learn(face):
     assert model.set_params(width=5).width == 5
 
 
+@pytest.mark.parametrize("face", [VAEACConfig, *FACES])
+def test_constructor_shows_the_types_of_its_parameters(face):
+    hints = get_type_hints(face.__init__)
+    assert (hints["depth"], hints["scales"]) == (int, Sequence[str] | None)
+
+
+def test_configuration_cannot_change_and_equal_ones_have_one_hash():
+    config = VAEACConfig(epochs=3)
+    with pytest.raises(FrozenInstanceError, match="epochs"):
+        config.epochs = 4
+    assert config.epochs == 3
+    assert hash(config) == hash(VAEACConfig(epochs=3))
+
+
 def test_mistakes_show_when_the_configuration_is_built_not_in_the_constructor():
     for options in ({"width": 0}, {"masking": "none"}, {"scales": "standard"}, {"scales": []}):
         wrong = VAEACOptions(**options)
@@ -100,7 +116,7 @@ class Blocked:
         if name.split(".")[0] in {"pandas", "sklearn", "narwhals", "safetensors", "joblib"}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Blocked())
-import condshap.vaeac.model
+import condshap.vaeac.ensemble
 from condshap.vaeac import Networks, VAEACConfig
 print(Networks.__name__)
 """

@@ -15,10 +15,9 @@ import torch
 
 from condshap.exceptions import CondShapWarning, SchemaError
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.graphs import capture
-from condshap.vaeac.networks import Parameters
-from condshap.vaeac.run import Run
-from condshap.vaeac.training import Trainer
+from condshap.vaeac.network.layers import Parameters
+from condshap.vaeac.training.recorded_step import capture
+from condshap.vaeac.training.steps import Run
 from condshap.vaeac.validation import DivergenceError
 
 LEVELS = [3, 0, 0, 2, 0, 0]
@@ -167,8 +166,7 @@ def test_a_factor_of_1000_levels_works_in_bounded_memory():
 
 
 def test_a_step_that_cannot_be_recorded_is_logged_and_nothing_else(caplog):
-    from condshap.vaeac.likelihoods import Targets
-    from condshap.vaeac.objective import Batch
+    from condshap.vaeac.columns.encoded_rows import Batch, Targets
 
     if torch.cuda.is_available():
         pytest.skip("recording works where there is an accelerator")
@@ -183,17 +181,17 @@ def test_training_goes_on_kernel_by_kernel_where_steps_cannot_be_recorded(monkey
     if torch.cuda.is_available():
         pytest.skip("recording works where there is an accelerator")
     usual = Networks(QUICK).fit(mixed_rows(), LEVELS)
-    prepare, tried = Trainer.__post_init__, []
+    prepare, tried = Run.__init__, []
 
-    def prepare_to_record(trainer):
-        prepare(trainer)
-        trainer.graphs = True
+    def prepare_to_record(run, *arguments):
+        prepare(run, *arguments)
+        run.records = True
 
     def changed(run):
         tried.append(run)
         return [run.parameters.flat]
 
-    monkeypatch.setattr(Trainer, "__post_init__", prepare_to_record)
+    monkeypatch.setattr(Run, "__init__", prepare_to_record)
     monkeypatch.setattr(Run, "_changed", changed)
     with caplog.at_level(logging.WARNING):
         found = Networks(QUICK).fit(mixed_rows(), LEVELS)
@@ -204,8 +202,7 @@ def test_training_goes_on_kernel_by_kernel_where_steps_cannot_be_recorded(monkey
 
 @pytest.mark.parametrize("failing", [2, 4])
 def test_weights_are_put_back_when_the_warm_up_or_the_recording_fails(monkeypatch, caplog, failing):
-    from condshap.vaeac.likelihoods import Targets
-    from condshap.vaeac.objective import Batch
+    from condshap.vaeac.columns.encoded_rows import Batch, Targets
 
     for name in ("CUDAGraph", "current_stream", "Stream"):
         monkeypatch.setattr(torch.cuda, name, MagicMock())

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from condshap.approaches.vaeac import share_out
 from condshap.coalitions import all_coalitions
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.companions import Companions
+from condshap.vaeac.mixture import share_out
 from condshap.vaeac.votes import Features, learn_votes, simplex_least_squares
 
 PLAN = all_coalitions(4).mask_distribution()

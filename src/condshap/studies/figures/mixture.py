@@ -12,10 +12,11 @@ from condshap.studies.abalone import load_rows
 from condshap.studies.figures.scene import GIVEN
 from condshap.studies.figures.style import GREY, new_figure
 from condshap.types import Floats
-from condshap.vaeac.encoding import StandardScale
+from condshap.vaeac.columns.encoding import StandardScale
 from condshap.vaeac.estimator import VAEAC
-from condshap.vaeac.likelihoods import gaussian_scale
-from condshap.vaeac.sampling import Pairs, Workspace, noise_pool
+from condshap.vaeac.network.likelihoods import gaussian_scale
+from condshap.vaeac.sampling.decoder import Workspace
+from condshap.vaeac.sampling.tiles import Pairs, noise_pool
 
 COUNTS = (3, 30, 300)
 """Numbers of components that the figure shows."""
@@ -60,8 +61,8 @@ def components(network: VAEAC, X: pd.DataFrame, n_components: int, *, seed: int 
     with torch.inference_mode():
         for _, row, known, net in Pairs(rows, nothing, np.zeros((1, 1), dtype=np.int64), 1).tiles():
             work.condition(row, known)
-            work.draw(0, pool[:, :n_components], net)
-        outputs = work.views[n_components].outputs[: 2 * layout.n_continuous, :, 0]
+            views = work.decode(0, pool[:, :n_components], net)
+        outputs = views.outputs[: 2 * layout.n_continuous, :, 0]
         mean, raw = outputs.chunk(2)
         scale = gaussian_scale(raw, ensemble.floors[0][:, None])
     standard = columns.scales["standard"]

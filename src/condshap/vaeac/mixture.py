@@ -1,0 +1,154 @@
+"""Networks, their companions and blind draws as one distribution: members share the samples out by their votes.
+
+Member 0 is the networks together, the last one draws blindly, as if nothing were known, and companions stand between them.
+Columns that repeat others exactly were not learned; they follow from what is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from condshap.numerics.affine import AdditiveFunction
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.vaeac.columns.repeats import Repeats
+from condshap.vaeac.companions import Companions
+from condshap.vaeac.ensemble import Networks
+
+_DRAWS_EACH = 4  # of a companion, behind each of its expectations
+_WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Members that share samples out.
+
+    Attributes
+    ----------
+    votes : (2 + L,) how much the networks, L companions and blind draws count
+    repeats : how columns follow from those that were learned; None where none does
+    """
+
+    networks: Networks
+    companions: Companions
+    votes: Floats
+    repeats: Repeats | None
+
+    def sample(
+        self,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys,
+        seed: int,
+        fill_missing: bool,
+        device: str | None = None,
+    ) -> Any:
+        """Draw x_unknown | x_known, (C, R, K, M): an array, or a tensor on `device` if there is one."""
+        asked: dict[str, Any] = {"seed": seed, "device": device}
+        if self.repeats is None:
+            return self._sample_learned(X, masks, n_samples, keys=keys, fill_missing=fill_missing, **asked)
+        rows: Any = None
+        for q in self.repeats.questions(X, masks):
+            drawn = self._sample_learned(q.rows, q.masks, n_samples, keys=keys[q.at], fill_missing=True, **asked)
+            whole = self.repeats.expand(drawn, X[q.at], masks[q.asked], fill_missing=fill_missing)  # puts gaps back
+            if rows is None:
+                shape = (len(masks), len(X), n_samples, X.shape[1])
+                rows = np.empty(shape) if device is None else whole.new_empty(shape)
+            rows[q.asked[:, None], q.at] = whole
+        return rows
+
+    def expect(
+        self,
+        function: AdditiveFunction,
+        X: Rows,
+        masks: Masks,
+        n_samples: int,
+        *,
+        keys: RowKeys,
+        seed: int,
+        fill_missing: bool,
+    ) -> Floats:
+        """E[function(X) | x_known, z] for K latents z, (C, R, K, O); where columns repeat others, at draws themselves."""
+        asked: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": fill_missing}
+        if self.repeats is not None:
+            return function(self.sample(X, masks, n_samples, **asked))
+        expected = [self._expect(member, function, X, masks, n, **asked) for member, n in self._shares(n_samples)]
+        return expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
+
+    def weights(self, n_samples: int) -> Floats | None:
+        """Weights (K,) of the shares side by side, None if they are equal."""
+        shares = self._shares(n_samples)
+        total = sum(self.votes[member] for member, _ in shares)
+        each = [
+            (np.full(n, 1 / n) if self._is_companion(member) else self.networks.weights(n)) * self.votes[member] / total
+            for member, n in shares
+        ]
+        weights = np.concatenate(each)
+        return None if np.ptp(weights) == 0 else weights
+
+    def members(self, n_samples: int) -> Indices | None:
+        """Which network drew each of K samples, -1 for companions and blind draws; None where not two of them drew."""
+        shares = ((member, self.networks.shares(n), n) for member, n in self._shares(n_samples))
+        drawn = [np.repeat(np.arange(len(own)), own) if member == 0 else np.full(n, -1) for member, own, n in shares]
+        members = np.concatenate(drawn)
+        return members if members.max() > 0 else None
+
+    def may_repeat(self, masks: Masks, n_samples: int) -> Masks:
+        """Coalitions (C,) of which equal rows are likely: no feature is continuous, or the unknown ones have few values."""
+        n_levels = np.array(self.networks.fitted_.columns.layout.n_levels, dtype=np.float64)
+        masks = masks if self.repeats is None else self.repeats.reduce_masks(masks)
+        if (n_levels > 0).all():
+            return np.ones(len(masks), dtype=bool)
+        ways = np.where(masks, 1.0, np.where(n_levels > 0, n_levels, np.inf)).prod(axis=1)
+        return np.asarray(ways <= _WAYS * n_samples)
+
+    def _shares(self, n_samples: int) -> list[tuple[int, int]]:
+        """Members and how many of K samples each draws; none of them is empty."""
+        return [(member, n) for member, n in enumerate(share_out(self.votes, n_samples)) if n]
+
+    def _is_companion(self, member: int) -> bool:
+        return 0 < member < len(self.votes) - 1
+
+    def _sample_learned(self, X: Rows, masks: Masks, n_samples: int, *, device: str | None, **asked: Any) -> Any:
+        """Draws (C, R, K, m) of the features that were learned, share by share."""
+        drawn = [
+            self._draw(member, X, masks, n, as_tensor=device is not None, **asked)
+            for member, n in self._shares(n_samples)
+        ]
+        if device is not None:
+            import torch
+
+            return torch.cat([part.to(device) for part in drawn], dim=2)
+        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+
+    def _draw(self, member: int, X: Rows, masks: Masks, n: int, **asked: Any) -> Any:
+        """One share of the draws, (C, R, n, m)."""
+        if self._is_companion(member):
+            return self.companions.sample(member - 1, X, masks, n, **asked)
+        return self.networks.sample(X, masks, n, blind=member > 0, **asked)
+
+    def _expect(self, member: int, function: AdditiveFunction, X: Rows, masks: Masks, n: int, **asked: Any) -> Floats:
+        """One share of the expectations, (C, R, n, O)."""
+        if self._is_companion(member):  # its draws cost little where no model is asked
+            values = function(self._draw(member, X, masks, _DRAWS_EACH * n, **asked))
+            return np.asarray(values.reshape(*values.shape[:2], n, _DRAWS_EACH, -1).mean(axis=3))
+        return self.networks.expect(function, X, masks, n, blind=member > 0, **asked)
+
+
+def share_out(votes: Floats, n_samples: int) -> list[int]:
+    """How many of K samples each member draws: by its votes, at least one if it has any and there are enough.
+
+    >>> share_out(np.array([0.9, 0.1]), 16), share_out(np.array([1.0, 0.0]), 16), share_out(np.array([0.5, 0.5]), 1)
+    ([14, 2], [16, 0], [1, 0])
+    """
+    order = np.argsort(-votes, kind="stable")[: max(1, n_samples)]
+    asked = np.zeros(len(votes))
+    asked[order] = votes[order]
+    asked /= asked.sum()
+    counts = np.where(asked > 0, np.maximum(np.rint(asked * n_samples), 1), 0).astype(int)
+    counts[order[0]] += n_samples - counts.sum()
+    return [int(n) for n in counts]

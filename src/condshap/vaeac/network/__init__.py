@@ -1,0 +1,1 @@
+"""The network itself: encoders and decoder, likelihoods of its outputs, and the bound that training maximises."""

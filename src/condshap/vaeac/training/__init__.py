@@ -1,0 +1,1 @@
+"""Encoded rows -> trained weights: masks, steps, learning rates, validation, checkpoints."""

@@ -1,0 +1,151 @@
+"""What a linear model tells the networks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients
+from condshap.vaeac.training.steps import kl_weight
+
+CPU = torch.device("cpu")
+COVARIANCE = np.array([[1.0, 0.9, 0.3], [0.9, 2.0, 0.1], [0.3, 0.1, 1.0]])
+
+
+def encoded(n=500, covariance=COVARIANCE, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.multivariate_normal(np.zeros(len(covariance)), covariance, size=n)[None].astype(np.float32)
+
+
+def learned(x, missing=None):
+    n, D = x.shape[1:]
+    return LinearModel.learn(x, np.zeros((n, D), dtype=bool) if missing is None else missing, np.arange(D))
+
+
+def test_coefficients_are_those_of_regression():
+    known = np.array([[True, False, True]])
+    expected = np.linalg.solve(COVARIANCE[np.ix_([0, 2], [0, 2])], COVARIANCE[[0, 2], 1])
+    found = coefficients(COVARIANCE, known)[0]
+    np.testing.assert_allclose(found[1, [0, 2]], expected)
+    assert not found[[0, 2]].any()
+    assert not found[:, 1].any()
+
+
+def test_factors_and_coefficients_make_the_conditional_covariance():
+    model, known = learned(encoded()), np.array([[False, True, False], [False, False, False]])
+    tables = model.tables(known)
+    for table, factor, mask in zip(tables[:, 0], model.factors(known, tables, 3)[:, 0], known, strict=True):
+        hidden = np.flatnonzero(~mask)
+        expected = (model.covariances[0] - table @ model.covariances[0])[np.ix_(hidden, hidden)]
+        np.testing.assert_allclose((factor @ factor.T)[np.ix_(hidden, hidden)], expected, atol=1e-6)
+        assert not factor[mask].any()
+
+
+def test_advice_is_zero_for_known_columns_and_a_gap_counts_as_hidden():
+    x = encoded()
+    missing = np.zeros((500, 3), dtype=bool)
+    missing[:50, 1] = True
+    x[0, :50, 1] = 0.0
+    adviser = Adviser(learned(x, missing), 3, CPU)
+    rows = torch.from_numpy(x[:, :60])  # (E, B, D) with one model
+    visible = torch.tensor([1.0, 1.0, 0.0]).repeat(1, 60, 1) * torch.from_numpy(~missing[:60]).float()
+    advice = adviser(rows, torch.zeros(1, dtype=torch.long), visible)[0].numpy()
+    assert not advice[:, 0].any()
+    assert advice[:50, 1].all()
+    assert not advice[50:, 1].any()
+    model = adviser.model
+    slope = model.covariances[0, 0, 1] / model.covariances[0, 0, 0]
+    assert slope == pytest.approx(0.9, abs=0.15)  # estimated from 450 rows
+    np.testing.assert_allclose(advice[:50, 1], slope * (x[0, :50, 0] - model.means[0, 0]), rtol=1e-4)
+
+
+def test_a_row_gets_the_same_advice_alone_and_among_others():
+    adviser, rows = Adviser(learned(encoded()), 3, CPU), torch.from_numpy(encoded(64, seed=5))
+    visible = torch.from_numpy((np.random.default_rng(0).random((1, 64, 3)) < 0.5).astype(np.float32))
+    together = adviser(rows, torch.zeros(1, dtype=torch.long), visible)
+    for i in (0, 7, 63):
+        some = slice(i, i + 1)
+        alone = adviser(rows[:, some], torch.zeros(1, dtype=torch.long), visible[:, some])
+        assert torch.equal(alone, together[:, some])
+
+
+def test_noise_is_shrunk_and_strong_dependence_is_not():
+    noise = np.random.default_rng(1).normal(size=(1, 60, 8)).astype(np.float32)
+    assert learned(noise).shares[0] >= 0.4
+    duplicates = np.full((4, 4), 0.998) + 0.002 * np.eye(4)
+    assert learned(encoded(1000, duplicates)).shares[0] <= 0.003
+
+
+@pytest.mark.parametrize(("correlation", "is_much"), [(0.998, True), (0.0, False)])
+def test_shared_information_tells_duplicates_from_independent_columns(correlation, is_much):
+    covariance = np.full((4, 4), correlation) + (1 - correlation) * np.eye(4)
+    assert (learned(encoded(800, covariance)).shared_information() > 0.04) is is_much
+
+
+def test_shared_information_of_two_normals_is_their_mutual_information():
+    covariance = np.array([[1.0, 0.8], [0.8, 1.0]])
+    model = LinearModel(np.zeros((1, 2)), covariance[None], np.arange(2), np.arange(2), np.zeros(1))
+    # only one of the four sets hides both, and there are four hidden numbers in them
+    assert model.shared_information() == pytest.approx(-np.log(1 - 0.8**2) / 2 / 4)
+
+
+def test_shared_information_sees_levels_that_go_with_a_number_and_not_the_columns_of_one_feature():
+    rng = np.random.default_rng(3)
+    level = rng.integers(0, 3, 900)
+    features = np.array([0, 1, 1, 1])
+
+    def inform(number):
+        columns = np.column_stack([number, np.eye(3)[level]]).astype(np.float32)
+        return LinearModel.learn(columns[None], np.zeros((900, 2), dtype=bool), features).shared_information()
+
+    assert inform(rng.normal(size=900)) < 0.005
+    number = level + 0.3 * rng.normal(size=900)
+    R2 = np.var([0, 1, 2]) / (np.var([0, 1, 2]) + 0.09)
+    assert inform(number) == pytest.approx(-np.log(1 - R2) / 2 / 4, rel=0.1)
+
+
+def test_the_weight_of_the_divergence_grows_to_one():
+    assert [kl_weight(epoch, 0) for epoch in (1, 5)] == [1.0, 1.0]
+    assert [kl_weight(epoch, 2) for epoch in (1, 2, 3, 9)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_columns_that_repeat_each_other_are_drawn_together():
+    """Correlation of two duplicates drawn with nothing known; 0.14 without masks that hide everything."""
+    rng = np.random.default_rng(2)
+    common = rng.normal(size=(600, 1))
+    X = np.concatenate([common + 0.03 * rng.normal(size=(600, 3)), rng.normal(size=(600, 1))], axis=1)
+    networks = Networks(VAEACConfig(scales=("standard", "normal_scores"), epochs=100)).fit(X, [0] * 4, seed=0)
+    assert networks.fitted_.config.kl_warmup == 30  # few steps an epoch, so 30 % of the epochs
+    drawn = networks.sample(X[:50], np.zeros((1, 4), dtype=bool), 64)[0].reshape(-1, 4)
+    assert np.corrcoef(drawn[:, 0], drawn[:, 1])[0, 1] > 0.9
+
+
+def test_columns_that_share_little_need_no_warm_up():
+    X = np.random.default_rng(3).normal(size=(500, 4))
+    assert Networks(VAEACConfig(epochs=5)).fit(X, [0] * 4).fitted_.config.kl_warmup == 0
+    assert (
+        Networks(VAEACConfig(epochs=5)).fit(X[:200], [0] * 4).fitted_.config.kl_warmup == 2
+    )  # few rows get one anyway
+
+
+def test_the_papers_networks_take_no_advice():
+    config = VAEACConfig.paper()
+    assert (config.advice, config.companions, config.kl_warmup) == (False, False, 0)
+    X = np.random.default_rng(3).normal(size=(60, 3))
+    networks = Networks.paper(epochs=6, n_restarts=2, restart_epochs=1).fit(X, [0] * 3)
+    assert networks.fitted_.columns.linear is None
+    assert networks.fitted_.shape.n_advice == 0
+
+
+def test_a_feature_with_thousands_of_levels_goes_without_advice():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=3000), rng.integers(0, 1500, 3000), rng.integers(0, 3, 3000)])
+    networks = Networks(VAEACConfig(epochs=1, scales=("standard",))).fit(X, [0, 1500, 3])
+    assert networks.fitted_.shape.n_advice == 4
+    assert networks.linear_names == ()
+    drawn = networks.sample(X[:2], np.array([[False, True, False]]), 4)
+    assert drawn.shape == (1, 2, 4, 3)
+    again = Networks.from_state(*networks.to_state())
+    assert np.array_equal(again.sample(X[:2], np.array([[False, True, False]]), 4), drawn)
