@@ -163,7 +163,7 @@ def test_a_figure_has_the_format_of_its_ending(tmp_path):
 
 def test_nothing_in_the_library_writes_by_itself():
     """Stores of studies append lines, which is their own way to lose nothing."""
-    own = {"writing.py", "studies/store.py", "studies/runner.py"}
+    own = {"writing.py", "studies/running/store.py", "studies/running/runner.py"}
     ways = (".write_text(", ".write_bytes(", "pq.write_table(", "to_csv(written", "save_file(", '.open("w')
     found = [
         f"{path.relative_to(SOURCE)}: {way}"

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from condshap.studies.catalogue import STUDIES
 from condshap.studies.commands import make_parser
+from condshap.studies.running.catalogue import STUDIES
 
 PAGE = Path(__file__).parents[3] / "docs" / "studies.md"
 

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from condshap.exceptions import CondShapError
-from condshap.studies.abalone import ROWS_VARIABLE, AbaloneCell, fit_abalone, load_rows
-from condshap.studies.cells import speed_up
-from condshap.studies.runner import Study, missing_tasks, run
-from condshap.studies.store import Store
+from condshap.studies.problems.abalone import ROWS_VARIABLE, AbaloneCell, fit_abalone, load_rows
+from condshap.studies.problems.cells import speed_up
+from condshap.studies.running.runner import Study, missing_tasks, run
+from condshap.studies.running.store import Store
 
 pytest.importorskip("sklego")
 SMALL = AbaloneCell(n_train=300, n_rows=4, n_trees=5)

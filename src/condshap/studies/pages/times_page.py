@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import StorageError
-from condshap.studies.catalogue import STUDIES
-from condshap.studies.published import published_minutes
-from condshap.studies.summary import Results, mean_and_error, read_results
-from condshap.studies.tables import markdown
+from condshap.studies.pages.published import published_minutes
+from condshap.studies.pages.study_page import markdown
+from condshap.studies.pages.summary import Results, mean_and_error, read_results
+from condshap.studies.running.catalogue import STUDIES
 
 TIMES = "computation-times"
 """Name of the study that is a table of the others' stores."""

@@ -3,7 +3,7 @@
 import pytest
 
 from condshap.exceptions import OptionError
-from condshap.studies.methods import available_methods, find_method
+from condshap.studies.running.methods import available_methods, find_method
 
 
 @pytest.mark.parametrize("name", ["independence", "empirical", "gaussian", "copula", "ctree", "categorical", "vaeac"])

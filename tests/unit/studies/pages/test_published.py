@@ -2,9 +2,9 @@
 
 import pytest
 
-from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell
-from condshap.studies.missingness import InformativeCell
-from condshap.studies.published import published
+from condshap.studies.pages.published import published
+from condshap.studies.problems.cells import BurrCell, CategoricalCell, MixedCell
+from condshap.studies.problems.informative_gaps import InformativeCell
 
 
 @pytest.mark.parametrize(

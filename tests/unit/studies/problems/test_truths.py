@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell
-from condshap.studies.missingness import InformativeCell
-from condshap.studies.truths import compute_truth, find_truth, truth_samples
+from condshap.studies.problems.cells import BurrCell, CategoricalCell, MixedCell
+from condshap.studies.problems.informative_gaps import InformativeCell
+from condshap.studies.problems.truths import compute_truth, find_truth, truth_samples
 
 BURR = BurrCell(5, 60, n_rows=3, n_trees=5)
 HIGH = BurrCell(15, 60, n_rows=3, n_trees=5, n_coalitions=60)
@@ -52,7 +52,7 @@ def test_small_coalitions_get_most_samples():
 
 def test_a_truth_is_computed_once_and_shared_by_cells_that_differ_in_missing_entries_only(tmp_path, monkeypatch):
     first = find_truth(BURR, 0, BURR.make_problem(0), tmp_path)
-    monkeypatch.setattr("condshap.studies.truths.compute_truth", None)
+    monkeypatch.setattr("condshap.studies.problems.truths.compute_truth", None)
     gappy = replace(BURR, missing=0.3)
     again = find_truth(gappy, 0, gappy.make_problem(0), tmp_path)
     np.testing.assert_array_equal(first.v, again.v)

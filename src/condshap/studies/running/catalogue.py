@@ -8,11 +8,11 @@ from functools import partial
 from types import MappingProxyType
 
 from condshap.exceptions import OptionError, SchemaError, listing
-from condshap.studies.abalone import AbaloneCell
-from condshap.studies.cells import BurrCell, CategoricalCell, Cell, MixedCell
 from condshap.studies.designs import CATEGORICAL_SETUPS
-from condshap.studies.methods import find_method
-from condshap.studies.runner import Study
+from condshap.studies.problems.abalone import AbaloneCell
+from condshap.studies.problems.cells import BurrCell, CategoricalCell, Cell, MixedCell
+from condshap.studies.running.methods import find_method
+from condshap.studies.running.runner import Study
 
 RHOS = (0.0, 0.1, 0.3, 0.5, 0.8, 0.9)
 SAMPLE_COUNTS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from condshap.studies.catalogue import Entry
-from condshap.studies.cells import Cell
-from condshap.studies.runner import TRUTH
-from condshap.studies.summary import Results, agreements, summarise
+from condshap.studies.pages.summary import Results, agreements, summarise
+from condshap.studies.problems.cells import Cell
+from condshap.studies.running.catalogue import Entry
+from condshap.studies.running.runner import TRUTH
 
 NAMES = {"ec1": "EC1", "ec2": "EC2", "ec3": "EC3"}
 MEANINGS = {
@@ -35,7 +35,7 @@ def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def cell_name(cell: Cell) -> str:
     """Cell by its setting.
 
-    >>> from condshap.studies.cells import MixedCell
+    >>> from condshap.studies.problems.cells import MixedCell
     >>> cell_name(MixedCell("M4", 0.5, 1000))
     'M = 4, L = 4, N = 1000, rho = 0.5'
     """

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from condshap.exceptions import OptionError, StorageError
-from condshap.studies.catalogue import Entry
-from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell
-from condshap.studies.missingness import InformativeCell
-from condshap.studies.runner import TRUTH, Study, missing_tasks, run
-from condshap.studies.store import Store
-from condshap.studies.summary import read_results
-from condshap.studies.tables import study_page
+from condshap.studies.pages.study_page import study_page
+from condshap.studies.pages.summary import read_results
+from condshap.studies.problems.cells import BurrCell, CategoricalCell, MixedCell
+from condshap.studies.problems.informative_gaps import InformativeCell
+from condshap.studies.running.catalogue import Entry
+from condshap.studies.running.runner import TRUTH, Study, missing_tasks, run
+from condshap.studies.running.store import Store
 
 CELL = CategoricalCell(3, 4, 0.5, 200, n_rows=5)
 STUDY = Study("test", (CELL, replace(CELL, rho=0.9)), ("independence", "categorical"), tuple(range(3)))
@@ -68,8 +68,8 @@ def test_the_seed_moves_methods_and_not_data(undisturbed, tmp_path):
 LONG = replace(STUDY, repetitions=tuple(range(20)))
 RUN = """
 from pathlib import Path
-from condshap.studies.cells import CategoricalCell
-from condshap.studies.runner import Study, run
+from condshap.studies.problems.cells import CategoricalCell
+from condshap.studies.running.runner import Study, run
 cells = (CategoricalCell(3, 4, 0.5, 200, n_rows=5), CategoricalCell(3, 4, 0.9, 200, n_rows=5))
 run(Study("test", cells, ("independence", "categorical"), tuple(range(20))), {jobs}, Path({path!r}))
 """
@@ -136,7 +136,7 @@ def test_criteria_of_the_categorical_study_are_weighted_by_cells(tmp_path):
     found = Store(tmp_path / "store.jsonl").read()[study.key(cell, "independence", 0)]
     from condshap.evaluation import ec1
     from condshap.one_call import explain
-    from condshap.studies.truths import compute_truth
+    from condshap.studies.problems.truths import compute_truth
 
     problem = cell.make_problem(0)
     explanation = explain(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from condshap.coalitions import all_coalitions
-from condshap.studies.missingness import InformativeCell, InformativeGaps, sum_of_two
+from condshap.studies.problems.informative_gaps import InformativeCell, InformativeGaps, sum_of_two
 
 
 @pytest.mark.parametrize("known", [(2,), (0, 2), (0,)])

@@ -7,9 +7,6 @@ import pandas as pd
 import pytest
 
 from condshap.exceptions import OptionError, StorageError
-from condshap.studies.abalone import AbaloneCell, choose_three
-from condshap.studies.catalogue import STUDIES
-from condshap.studies.cells import BurrCell
 from condshap.studies.commands import main
 from condshap.studies.figures.bars import draw_bars
 from condshap.studies.figures.criteria import draw_criterion
@@ -18,9 +15,12 @@ from condshap.studies.figures.mixture import ACROSS, COUNTS, Mixture, components
 from condshap.studies.figures.sample_counts import count_table, draw_counts
 from condshap.studies.figures.samples import draw_samples
 from condshap.studies.figures.scene import AT, GIVEN, make_scene
-from condshap.studies.runner import Study
-from condshap.studies.store import Key, Result, Store
-from condshap.studies.summary import Results
+from condshap.studies.pages.summary import Results
+from condshap.studies.problems.abalone import AbaloneCell, choose_three
+from condshap.studies.problems.cells import BurrCell
+from condshap.studies.running.catalogue import STUDIES
+from condshap.studies.running.runner import Study
+from condshap.studies.running.store import Key, Result, Store
 from condshap.vaeac.estimator import VAEAC
 
 PNG = b"\x89PNG"

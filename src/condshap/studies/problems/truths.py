@@ -19,8 +19,8 @@ from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
 from condshap.storage.sealing import is_sealed, new_seal, sealed
 from condshap.storage.writing import write_whole
-from condshap.studies.cells import Cell, Problem
 from condshap.studies.designs import Burr
+from condshap.studies.problems.cells import Cell, Problem
 from condshap.types import Floats, Indices
 
 _MORE = 2

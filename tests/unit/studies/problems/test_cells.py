@@ -5,12 +5,19 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from condshap.studies.cells import BurrCell, CategoricalCell, MixedCell, draw_coalitions, remove_entries, speed_up
-from condshap.studies.methods import find_method
-from condshap.studies.missingness import InformativeCell
-from condshap.studies.runner import make_explainer, measure_method, measure_truth
-from condshap.studies.store import Key
-from condshap.studies.truths import find_truth
+from condshap.studies.problems.cells import (
+    BurrCell,
+    CategoricalCell,
+    MixedCell,
+    draw_coalitions,
+    remove_entries,
+    speed_up,
+)
+from condshap.studies.problems.informative_gaps import InformativeCell
+from condshap.studies.problems.truths import find_truth
+from condshap.studies.running.methods import find_method
+from condshap.studies.running.runner import make_explainer, measure_method, measure_truth
+from condshap.studies.running.store import Key
 
 SMALL = [
     BurrCell(5, 60, n_rows=4, n_trees=3),

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from condshap.exceptions import StorageError
-from condshap.studies.store import Key, Result, Store
+from condshap.studies.running.store import Key, Result, Store
 
 KEY = Key("study", "cell", "gaussian", 0, 0, "0.1.0")
 RESULT = Result(KEY, 0.1, 0.2, 0.3, 1.0, 2.0, 3.5, 100)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from condshap.exceptions import StorageError
-from condshap.studies.abalone import AbaloneCell
-from condshap.studies.catalogue import Entry
-from condshap.studies.cells import BurrCell, MixedCell
-from condshap.studies.runner import TRUTH, Study
-from condshap.studies.store import Key, Result, Store
-from condshap.studies.summary import Results, agreements, best_method, ratio_of_means, read_results, summarise
-from condshap.studies.tables import study_csv, study_page
+from condshap.studies.pages.study_page import study_csv, study_page
+from condshap.studies.pages.summary import Results, agreements, best_method, ratio_of_means, read_results, summarise
+from condshap.studies.problems.abalone import AbaloneCell
+from condshap.studies.problems.cells import BurrCell, MixedCell
+from condshap.studies.running.catalogue import Entry
+from condshap.studies.running.runner import TRUTH, Study
+from condshap.studies.running.store import Key, Result, Store
 
 CELL, OTHER = BurrCell(5, 1000), BurrCell(10, 1000)
 STUDY = Study("s", (CELL, OTHER), ("gaussian", "ctree", "vaeac"), ())

@@ -3,9 +3,9 @@
 import pytest
 
 from condshap.exceptions import OptionError, SchemaError
-from condshap.studies.catalogue import RHOS, STUDIES, Choice, choose, find_study
-from condshap.studies.published import published_for, published_minutes, published_table
-from condshap.studies.runner import TRUTH
+from condshap.studies.pages.published import published_for, published_minutes, published_table
+from condshap.studies.running.catalogue import RHOS, STUDIES, Choice, choose, find_study
+from condshap.studies.running.runner import TRUTH
 
 TABLES = {
     "continuous-low": "continuous_low",

@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from condshap.coalitions import all_coalitions
 from condshap.schema import Kind
 from condshap.seeding import derive_seed, generator
-from condshap.studies.cells import NUMBERS, Problem
+from condshap.studies.problems.cells import NUMBERS, Problem
 from condshap.types import Floats, Masks, Model, Table
 
 _STAGE = "informative missingness"
