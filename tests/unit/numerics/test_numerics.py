@@ -148,23 +148,3 @@ def test_kernel_margins_go_there_and_back_and_follow_the_density():
 def test_kernel_margin_of_a_constant_is_that_constant():
     margin = KernelMargin.learn(np.full(10, 4.0))
     assert margin.from_scores(np.array([-2.0, 0.0, 5.0])).tolist() == [4.0, 4.0, 4.0]
-
-
-def test_a_shared_limit_is_set_by_all_and_lifted_by_the_last():
-    from condshap.runtime.threads import SharedLimit
-
-    threads = [8]
-
-    def change():
-        before, threads[0] = threads[0], 1
-        return before
-
-    limit = SharedLimit(change, restore=lambda before: threads.__setitem__(0, before))
-    with limit.held():
-        with limit.held():
-            assert threads == [1]
-        assert threads == [1]
-    assert threads == [8]
-    with pytest.raises(ZeroDivisionError), limit.held():
-        raise ZeroDivisionError
-    assert threads == [8]

@@ -6,7 +6,7 @@ from pathlib import Path
 from condshap.studies.commands import make_parser
 from condshap.studies.running.catalogue import STUDIES
 
-PAGE = Path(__file__).parents[3] / "docs" / "studies.md"
+PAGE = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
 def test_the_example_runs_and_finds_what_everyone_knows():

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "designs.md"
+PAGE = Path(__file__).parents[2] / "docs" / "designs.md"
 
 
 def test_examples_run_and_the_first_one_prints_the_error_of_the_paper(capsys):
