@@ -168,10 +168,3 @@ def test_the_cpu_is_no_accelerator():
     assert find_accelerator("cpu") is None
     if not torch.cuda.is_available():
         assert find_accelerator("auto") is None
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator")
-@pytest.mark.parametrize("approach", ["gaussian", "copula"])
-def test_an_accelerator_agrees_with_the_cpu(approach):
-    there, here = (explained(FOREST, approach, device=device) for device in ("cuda", "cpu"))
-    np.testing.assert_allclose(there.values, here.values, rtol=0, atol=1e-6)
