@@ -13,8 +13,8 @@ from pathlib import Path
 
 import condshap
 from benchmarks.origins import machine_of_result
-from condshap.studies.catalogue import STUDIES
 from condshap.studies.runner import TRUTH
+from condshap.studies.running.catalogue import STUDIES
 from condshap.studies.store import Store
 
 NAMES = {"burr": "continuous-low", "high": "continuous-high", "mixed": "mixed-low", "categorical": "categorical"}

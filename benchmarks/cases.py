@@ -33,8 +33,8 @@ from condshap.datasets import load_abalone
 from condshap.demo.abalone import fit_forest
 from condshap.evaluation import ec1
 from condshap.studies.cells import BurrCell, Cell, MixedCell, Problem, speed_up
+from condshap.studies.problems.truths import Truth, find_truth
 from condshap.studies.published import published
-from condshap.studies.truths import Truth, find_truth
 
 TRUTHS = FOLDER / "cases.truth"
 N_TREES = 500

@@ -15,10 +15,10 @@ from scipy.stats import norm
 
 from benchmarks.report import parser, publish, table
 from condshap.seeding import derive_seed
-from condshap.studies.catalogue import RHOS
 from condshap.studies.cells import Law, MixedCell, draw_coalitions
 from condshap.studies.designs.mixed import mixed_design
 from condshap.studies.published import published_for
+from condshap.studies.running.catalogue import RHOS
 from condshap.types import Floats
 
 SETUPS = ("M10", "M25", "M50-L2", "M50-L4", "M100-L2", "M100-L3")

@@ -23,7 +23,7 @@ from condshap import Explainer, datasets
 from condshap.coalitions import CoalitionPlan
 from condshap.precision.model_errors import bootstrap_errors
 from condshap.studies.cells import BurrCell, MixedCell
-from condshap.studies.truths import compute_truth
+from condshap.studies.problems.truths import compute_truth
 from condshap.types import Floats
 
 STORE = Path(__file__).parent / "results" / "model-errors.jsonl"

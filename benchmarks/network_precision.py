@@ -32,7 +32,7 @@ from condshap.coalitions import all_coalitions
 from condshap.evaluation import ec1
 from condshap.studies.cells import Problem
 from condshap.studies.designs import burr_design
-from condshap.studies.truths import compute_truth
+from condshap.studies.problems.truths import compute_truth
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.ensemble import Networks
 

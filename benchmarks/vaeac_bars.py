@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from condshap.studies.cells import BurrCell, CategoricalCell, Cell, MixedCell
-from condshap.studies.missingness import InformativeCell
+from condshap.studies.problems.informative_gaps import InformativeCell
 from condshap.studies.runner import Study
 
 RHOS = (0.0, 0.1, 0.3, 0.5, 0.8, 0.9)

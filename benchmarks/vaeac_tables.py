@@ -12,12 +12,12 @@ import condshap
 from benchmarks.origins import origins
 from benchmarks.vaeac_bars import APPROACHES, GROUPS, STUDIES, Bar, Requirement, requirements
 from condshap.studies.cells import BurrCell, CategoricalCell, Cell, MixedCell
-from condshap.studies.missingness import InformativeCell
+from condshap.studies.pages.study_page import markdown
+from condshap.studies.problems.informative_gaps import InformativeCell
 from condshap.studies.published import published
 from condshap.studies.runner import TRUTH, Study
 from condshap.studies.store import Key, Result, Store
 from condshap.studies.summary import ratio_of_means
-from condshap.studies.tables import markdown
 
 NOTE = """Means ± standard errors over R repetitions; ratios are of means, with paired standard errors by the delta method.
 The truth's error is its sampling error on the scale of EC1, where it adds in quadrature. S = 1000 coalitions are drawn from

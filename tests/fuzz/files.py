@@ -22,8 +22,8 @@ from condshap.storage.explanations import parquet_bytes
 from condshap.storage.file_kinds import HEADER, SEAL
 from condshap.storage.sealing import new_seal, sealed
 from condshap.studies.cells import BurrCell
+from condshap.studies.problems.truths import find_truth
 from condshap.studies.store import Key, Result, Store
-from condshap.studies.truths import find_truth
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"a": RNG.normal(size=60), "b": RNG.normal(size=60), "c": RNG.choice(["u", "v"], 60)})

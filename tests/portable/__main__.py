@@ -21,10 +21,10 @@ CACHE = ROOT / "build" / "portable"  # of numba, for another CPU
 ONE_SEED = Path(__file__).with_name("one_seed.py")
 ALLOWED = 1e-9
 SAMENESS = "tests/properties/test_sameness.py"
-WITH_TORCH = [SAMENESS, "tests/contract", "tests/unit/test_additive_curves.py", "-k", "vaeac"]
+WITH_TORCH = [SAMENESS, "tests/contract", "tests/unit/models/test_additive_curves.py", "-k", "vaeac"]
 WITHOUT_TORCH = [
     SAMENESS, "tests/properties/test_invariance.py", "tests/golden", "tests/unit/test_seeding.py",
-    "tests/unit/test_adaptive.py", "tests/unit/test_solvers.py", "-k", "not vaeac",
+    "tests/unit/precision/test_target_error.py", "tests/unit/test_solvers.py", "-k", "not vaeac",
 ]  # fmt: skip
 QUICK_TESTS = [SAMENESS, "tests/unit/test_seeding.py", "-k", "not vaeac"]
 QUICK = "all old at once"

@@ -11,8 +11,8 @@ from condshap.exceptions import StorageError
 from condshap.storage.file_kinds import EXPLANATION, FORMAT_VERSION, clear_damage, new_header, read_header
 from condshap.storage.sealing import is_sealed, new_seal, sealed
 from condshap.studies.cells import BurrCell
+from condshap.studies.problems.truths import find_truth
 from condshap.studies.store import Key, Result, Store
-from condshap.studies.truths import find_truth
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"a": RNG.normal(size=60), "b": RNG.normal(size=60), "c": RNG.choice(["u", "v"], 60)})

@@ -32,7 +32,7 @@ from condshap.demo.results import (
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.options import check_folder
-from condshap.studies.abalone import choose_three
+from condshap.studies.problems.abalone import choose_three
 from condshap.types import Indices
 
 PAPER_MSEV = {"independence": 3.57, "ctree": 1.27, "vaeac": 1.18}

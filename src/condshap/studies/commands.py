@@ -17,10 +17,10 @@ from typing import Any
 
 from condshap.exceptions import CondShapError, OptionError
 from condshap.storage.writing import write_whole
-from condshap.studies.abalone import AbaloneCell
-from condshap.studies.catalogue import STUDIES, Choice, Entry, choose, find_study
-from condshap.studies.methods import available_methods
-from condshap.studies.runner import Study
+from condshap.studies.problems.abalone import AbaloneCell
+from condshap.studies.running.catalogue import STUDIES, Choice, Entry, choose, find_study
+from condshap.studies.running.methods import available_methods
+from condshap.studies.running.runner import Study
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -> int:
@@ -175,7 +175,7 @@ def _entry_facts(name: str, entry: Entry) -> dict[str, Any]:
 
 def run_study(given: argparse.Namespace) -> int:
     """Run what a store lacks of a study."""
-    from condshap.studies.runner import run
+    from condshap.studies.running.runner import run
 
     study = _chosen(find_study(given.name), given)
     if given.jobs == 0:
@@ -193,9 +193,9 @@ def run_study(given: argparse.Namespace) -> int:
 
 def make_table(given: argparse.Namespace) -> int:
     """Print or write the tables of a study."""
-    from condshap.studies.summary import read_results
-    from condshap.studies.tables import study_csv, study_page
-    from condshap.studies.times import TIMES, times_page
+    from condshap.studies.pages.study_page import study_csv, study_page
+    from condshap.studies.pages.summary import read_results
+    from condshap.studies.pages.times_page import TIMES, times_page
 
     entry = find_study(given.name)
     command = f"condshap study {shlex.join(given.words)}"
@@ -243,7 +243,7 @@ def _figures(entry: Entry, given: argparse.Namespace) -> Iterator[Path]:
     else:
         from condshap.studies.figures.criteria import draw_criterion
         from condshap.studies.figures.sample_counts import draw_counts
-        from condshap.studies.summary import read_results
+        from condshap.studies.pages.summary import read_results
 
         results = read_results(_chosen(entry, given), given.store or [_store(given)], given.of_version)
         if given.name == "monte-carlo-samples":

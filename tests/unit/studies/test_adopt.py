@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import condshap
-from condshap.studies.catalogue import STUDIES
-from condshap.studies.store import Key, Result, Store
+from condshap.studies.running.catalogue import STUDIES
+from condshap.studies.running.store import Key, Result, Store
 
 sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not installed
 

@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from condshap.cli import app
-from condshap.studies.catalogue import STUDIES
 from condshap.studies.commands import main
-from condshap.studies.store import Key, Result, Store
+from condshap.studies.running.catalogue import STUDIES
+from condshap.studies.running.store import Key, Result, Store
 
 SMALL = ["categorical", "--M", "3", "--levels", "4", "--rho", "0.5", "--quick", "--methods", "independence,categorical"]
 

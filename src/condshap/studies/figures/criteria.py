@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 
 from condshap.exceptions import StorageError
 from condshap.studies.figures.style import COLOURS, new_figure
-from condshap.studies.runner import TRUTH
-from condshap.studies.summary import Results, summarise
-from condshap.studies.tables import NAMES
+from condshap.studies.pages.study_page import NAMES
+from condshap.studies.pages.summary import Results, summarise
+from condshap.studies.running.runner import TRUTH
 
 
 def draw_criterion(results: Results, criterion: str) -> Figure:

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from condshap.studies.abalone import load_rows
 from condshap.studies.figures.scene import GIVEN
 from condshap.studies.figures.style import GREY, new_figure
+from condshap.studies.problems.abalone import load_rows
 from condshap.types import Floats
 from condshap.vaeac.columns.encoding import StandardScale
 from condshap.vaeac.estimator import VAEAC

@@ -9,11 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from condshap.exceptions import StorageError
-from condshap.studies.cells import Cell
 from condshap.studies.figures.style import COLOURS, new_figure
-from condshap.studies.methods import find_method
-from condshap.studies.summary import Results, mean_and_error
-from condshap.studies.tables import NAMES
+from condshap.studies.pages.study_page import NAMES
+from condshap.studies.pages.summary import Results, mean_and_error
+from condshap.studies.problems.cells import Cell
+from condshap.studies.running.methods import find_method
 from condshap.types import Floats
 
 KINDS = {"plain": COLOURS["independence"], "nets": COLOURS["vaeac"]}

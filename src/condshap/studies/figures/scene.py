@@ -12,10 +12,10 @@ from condshap.approaches.base import Donors
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
 from condshap.seeding import row_keys
-from condshap.studies.abalone import AbaloneCell, choose_three
-from condshap.studies.cells import speed_up
-from condshap.studies.methods import find_method
-from condshap.studies.runner import make_explainer
+from condshap.studies.problems.abalone import AbaloneCell, choose_three
+from condshap.studies.problems.cells import speed_up
+from condshap.studies.running.methods import find_method
+from condshap.studies.running.runner import make_explainer
 from condshap.types import Floats
 
 METHODS = ("independence", "ctree", "vaeac")

@@ -1,0 +1,1 @@
+"""Problems of the studies: cells of designs, the Abalone rows, and the truth about them."""
