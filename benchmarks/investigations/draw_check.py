@@ -129,7 +129,9 @@ def run_collapsed() -> list[dict[str, Any]]:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parser("draw_check", __doc__)
-    options.add_argument("--quick", action="store_true", help="one seed and few rows, for a test")
+    options.add_argument(
+        "--quick", action="store_true", help="one seed and few rows, to see that it runs; nothing is stored"
+    )
     options.add_argument("--networks", action="store_true", help="run networks again, and keep the other results")
     given = options.parse_args(arguments)
     before = read("draw_check") if given.networks else None
@@ -146,7 +148,10 @@ def main(arguments: list[str] | None = None) -> None:
         "collapsed": [] if given.quick else run_collapsed(),
         "cost": [] if given.quick else [*cost(1000, 10), *cost(100_000, 20)],
     }
-    publish("draw_check", results, tables_of(results), write=given.write)
+    if given.quick:
+        print(tables_of(results))
+    else:
+        publish("draw_check", results, tables_of(results), write=given.write)
 
 
 def tables_of(results: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ from benchmarks.investigations.networks.arithmetic import NOT_HERE, SAMPLING, TR
 from benchmarks.investigations.networks.sampling import Response, Sampler, clock
 from benchmarks.investigations.networks.tables import sampling_table, training_table
 from benchmarks.lib.measure import gpu_name, machine
-from benchmarks.lib.report import FOLDER, page_of, parser, store
+from benchmarks.lib.report import FOLDER, parser, store
 from benchmarks.lib.sections import write_section
 from condshap.coalitions import all_coalitions
 from condshap.evaluation import ec1
@@ -235,9 +235,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{table}, {name} ({time.perf_counter() - start:.1f} s): {line}", flush=True)
         if folder:
             store(NAME, {"device": gpu_name() if given.device == "cuda" else "cpu", "found": found}, folder)
-        if given.write:
-            where = page_of(NAME) if given.results is None else given.results / f"{NAME}.md"
-            write_section(where, NAME, page(found, size, given.device))
+        if folder and given.write:
+            write_section(folder / f"{NAME}.md", NAME, page(found, size, given.device))
     print(f"\n{page(found, size, given.device)}")
 
 
