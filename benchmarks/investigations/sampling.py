@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -50,6 +51,11 @@ class Together:
     def output_names(self) -> tuple[str, ...]:
         """Name of the model behind each output."""
         return tuple(name for name, one in self.predictors.items() for _ in one.output_names)
+
+    @property
+    def units(self) -> Any:
+        """Units of the columns, which are those of every model."""
+        return next(iter(self.predictors.values())).units
 
     def sampled(self, rows: np.ndarray) -> np.ndarray:
         """Outputs of all models."""
