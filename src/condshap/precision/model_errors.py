@@ -11,7 +11,7 @@ values at hand and phi_b those of B refits,
 
 less what sampling adds to both terms. The second one is the bias that the approach has where its own draws are the truth. It
 counts by half: drawn tables are blurred a second time, so that refits are further off than the fit was. That half was chosen
-on designs whose truth is known and tested on others, see ``benchmarks/model_errors.py``.
+on designs whose truth is known and tested on others, see ``python -m benchmarks model_errors``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,186 @@
+"""Figures in prose, held against the stored results: fails where a page says something else, ``--write`` puts it right.
+
+A page has figures such as ``<!-- figure peers/linear/lines/gaussian/cpu .2f -->0.41<!-- end -->``: where it comes from
+(`benchmarks.lib.figures`), and how it is written; one address ``over`` another is their ratio. It must not begin a line,
+which Markdown would take for a block of HTML. Whole tables stand between ``<!-- table NAME -->`` and ``<!-- end -->``;
+`TABLES` says what is in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.lib.figures import ROOT, load, shown
+from benchmarks.lib.report import table
+from benchmarks.lib.sections import write_text
+
+PAGES = ("README.md", "benchmarks/README.md", "docs/*.md", "docs/guide/*.md")
+FIGURE = re.compile(r"<!-- figure (?P<address>[^>]+) (?P<form>\S+) -->(?P<says>[^<]*)<!-- end -->")
+BLOCK = re.compile(r"<!-- table (?P<name>\S+) -->\n(?P<says>.*?)<!-- end -->", re.DOTALL)
+OURS = {"gaussian": "`gaussian`", "ctree": "`ctree`", "vaeac": "`vaeac`"}
+
+
+def beside_peers() -> str:
+    """CPU seconds and errors of methods that explain the same rows."""
+    lines = []
+    for method, title in {
+        "kernel": "shap KernelExplainer", "permutation": "shap PermutationExplainer", "tree": "shap TreeExplainer",
+        "shapiq_gaussian": "shapiq GaussianImputer by hand", **{name: f"condshap {title}" for name, title in OURS.items()},
+    }.items():  # fmt: skip
+        line = {"method": title}
+        for kind in ("linear", "forest"):
+            own = next((one for one in load("peers")[kind]["lines"] if one["method"] == method), None)
+            line[f"{kind}: CPU ms a row"] = "-" if own is None else f"{1000 * own['cpu'] / own['explained']:,.0f}"
+            line[f"{kind}: error"] = "-" if own is None else f"{own['rel']:.3f}"
+        lines.append(line)
+    return table(lines)
+
+
+def forest_peers() -> str:
+    """CPU seconds and errors with a forest, the largest error first."""
+    wanted = ("kernel", "tree", "independence", "ctree", "vaeac", "gaussian")
+    lines = {line["method"]: line for line in load("peers")["forest"]["lines"]}
+    return table(
+        [
+            {"forest of 100 trees": own["title"], "CPU seconds": f"{own['cpu']:.2f}", "rel": f"{own['rel']:.3f}"}
+            for own in (lines[method] for method in wanted)
+        ]
+    )
+
+
+def beside_shapr() -> str:
+    """CPU seconds beside R's shapr, of the first problem."""
+    lines = load("approaches")[:5]
+    heads = ("approach", "CPU s", "R shapr CPU s", "ratio", "peak MiB beyond the data")
+    return table([{head: f"`{line[head]}`" if head == "approach" else line[head] for head in heads} for line in lines])
+
+
+def costs() -> str:
+    """CPU seconds of the paper's Burr cases."""
+    titles = {
+        "burr-5": "Burr, M = 5, all 32 coalitions",
+        "burr-10": "Burr, M = 10, all 1024 coalitions",
+        "burr-25": "Burr, M = 25, 1000 coalitions",
+    }
+    return table(
+        [
+            {"": title, **{name: shown(f"cases/cases/{case}/{name}/cpu", ".1f") for name in OURS}}
+            for case, title in titles.items()
+        ]
+    )
+
+
+ERRORS = (
+    ("Burr, M = 5, forest", "continuous-low", "burr M=5 N=100"),
+    ("Burr, M = 5, forest", "continuous-low", "burr M=5 N=1000"),
+    ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=100"),
+    ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=1000"),
+    ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=5000"),
+    ("Burr, M = 25, forest, 1000 coalitions", "continuous-high", "burr M=25 N=1000"),
+    ("Burr, M = 50, forest, 1000 coalitions", "continuous-high", "burr M=50 N=5000"),
+    ("mixed, M = 4, correlation 0", "mixed-low", "M4 rho=0 N=1000"),
+    ("mixed, M = 4, correlation 0.3", "mixed-low", "M4 rho=0.3 N=1000"),
+    ("mixed, M = 4, correlation 0.9", "mixed-low", "M4 rho=0.9 N=1000"),
+    ("mixed, M = 4, correlation 0.5", "mixed-low", "M4 rho=0.5 N=100"),
+    ("mixed, M = 4, correlation 0.5", "mixed-low", "M4 rho=0.5 N=5000"),
+    ("mixed, M = 25, correlation 0.5, 1000 coalitions", "mixed-high", "M25 rho=0.5 N=1000"),
+    ("3 factors of 4 levels, correlation 0.5", "categorical", "M=3 L=4 rho=0.5 N=1000"),
+    ("Abalone, MSEv in place of EC1", "abalone", "abalone N=4077"),
+)
+"""Lines of the table of errors: what the data are, the study, and the cell."""
+
+
+def errors() -> str:
+    """EC1 on the paper's designs; a study is named in the first of its lines."""
+    lines, last = [], ""
+    for data, study, cell in ERRORS:
+        line = {"data": data, "rows": cell.rpartition("N=")[2]}
+        for name in ("independence", *OURS):
+            is_refused = name == "gaussian" and not study.startswith("continuous")
+            key = "ec3" if study == "abalone" else "ec1"
+            line[name] = "no categories" if is_refused else shown(f"{study}/{cell}/{name}/{key}", ".4f")
+        lines.append({**line, "page": f"{{doc}}`results/{study}`" if study != last else ""})
+        last = study
+    return table(lines)
+
+
+def continuous_errors() -> str:
+    """EC1 of all approaches for continuous features on repetitions that all of them have."""
+    names = ("independence", "empirical", "ctree", "gaussian", "copula", "vaeac")
+    lines = [line for line in load("continuous-low") if line["cell"].startswith("burr M=5 N=1000 ")]
+    found = {name: {line["repetition"]: line["ec1"] for line in lines if line["method"] == name} for name in names}
+    common = sorted(set.intersection(*(set(own) for own in found.values())))
+    means = {name: f"{sum(own[r] for r in common) / len(common):.4f}" for name, own in found.items()}
+    return table([{"": "EC1", **means}])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "peers": beside_peers,
+    "forest-peers": forest_peers,
+    "shapr": beside_shapr,
+    "costs": costs,
+    "errors": errors,
+    "continuous-errors": continuous_errors,
+}
+
+
+def correct(page: str) -> tuple[str, list[str]]:
+    """Page with every figure and table as the results have it, and what was otherwise."""
+    wrong: list[str] = []
+
+    def figure(match: re.Match[str]) -> str:
+        holds = shown(match["address"], match["form"])
+        if match["says"] != holds:
+            wrong.append(f"{match['address']} is {holds}, not {match['says'] or 'empty'}")
+        if not page[: match.start()].rpartition("\n")[2].strip(" -*>"):
+            raise LookupError(f"the figure {match['address']} must not begin a line: Markdown takes that for HTML")
+        return match[0].replace(f"-->{match['says']}<", f"-->{holds}<")
+
+    def block(match: re.Match[str]) -> str:
+        if match["name"] not in TABLES:
+            raise LookupError(f"a table must be one of {', '.join(TABLES)}, got {match['name']!r}")
+        holds = f"\n{TABLES[match['name']]()}\n\n".replace("|  |", "| |")
+        if match["says"] != holds:
+            wrong.append(f"the table {match['name']} has changed")
+        return f"<!-- table {match['name']} -->\n{holds}<!-- end -->"
+
+    return BLOCK.sub(block, FIGURE.sub(figure, page)), wrong
+
+
+def pages() -> Iterator[Path]:
+    """Pages that may have figures."""
+    for pattern in PAGES:
+        yield from sorted(ROOT.glob(pattern))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Compare all pages; 1 if one is wrong and stays so."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks figures", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="put the right figures into the pages")
+    given = parser.parse_args(arguments)
+    any_wrong = False
+    for path in pages():
+        page = path.read_text()
+        try:
+            corrected, wrong = correct(page)
+        except LookupError as error:
+            raise SystemExit(f"{path.relative_to(ROOT)}: {error}.") from None
+        for one in wrong:
+            print(f"{path.relative_to(ROOT)}: {one}")
+        if wrong and given.write:
+            write_text(path, corrected)
+        any_wrong |= bool(wrong)
+    if any_wrong and not given.write:
+        print("Run `python -m benchmarks figures --write`, and look whether the words around the figures still hold.")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

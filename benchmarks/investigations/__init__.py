@@ -1,0 +1,1 @@
+"""Questions that were asked once: each file says on top what was asked and what came out."""

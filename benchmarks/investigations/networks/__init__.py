@@ -1,0 +1,1 @@
+"""Parts of ``network_precision``: other arithmetics, sampling with them, and tables."""

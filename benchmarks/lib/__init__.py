@@ -1,0 +1,1 @@
+"""What the benchmarks share: measuring, problems, reports, and figures of others."""

@@ -1,0 +1,1 @@
+"""How long things take, how much memory they hold, and beside whom."""
