@@ -26,7 +26,7 @@ from benchmarks.lib.sections import write_section
 from condshap import Explainer, datasets
 from condshap.coalitions import CoalitionPlan
 from condshap.precision.model_errors import bootstrap_errors
-from condshap.studies.cells import BurrCell, MixedCell
+from condshap.studies.problems.cells import BurrCell, MixedCell
 from condshap.studies.problems.truths import compute_truth
 from condshap.types import Floats
 

@@ -18,7 +18,7 @@ from benchmarks.league.tables import BY_NAME, CLASSIFICATION, LeagueTable, load
 from condshap.approaches import available_approaches
 from condshap.coalitions import make_plan
 from condshap.explainer import Explainer
-from condshap.studies.methods import find_method
+from condshap.studies.running.methods import find_method
 
 MODELS = ("forest", "boosted")
 WITH_GAPS = ("penguins_gaps",)

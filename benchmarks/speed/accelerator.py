@@ -87,7 +87,7 @@ def pose(case: Case, folder: Path) -> Path:
     """Store the problem of a case, fitted model included, unless another case has done so."""
     from sklearn.ensemble import RandomForestRegressor
 
-    from condshap.studies.cells import draw_coalitions
+    from condshap.studies.problems.cells import draw_coalitions
     from condshap.studies.designs import burr_design
 
     path = folder / f"{case.n_features}-{case.n_train}.joblib"

@@ -32,7 +32,7 @@ from condshap.coalitions import all_coalitions, make_plan
 from condshap.datasets import load_abalone
 from condshap.demo.abalone import fit_forest
 from condshap.evaluation import ec1
-from condshap.studies.cells import BurrCell, Cell, MixedCell, Problem, speed_up
+from condshap.studies.problems.cells import BurrCell, Cell, MixedCell, Problem, speed_up
 from condshap.studies.problems.truths import Truth, find_truth
 from condshap.studies.published import published
 

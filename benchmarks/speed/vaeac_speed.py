@@ -145,7 +145,7 @@ def sample(folder: Path, device: str, size: Size, n_samples: int) -> list[Second
 
 def evaluate_forest(folder: Path, device: str, size: Size) -> list[Seconds]:
     """Evaluate a forest on 250 samples of every pair, twice."""
-    from condshap.studies.cells import fit_forest
+    from condshap.studies.problems.cells import fit_forest
     from condshap.studies.designs import burr_design
     from condshap.trees import FastTrees
 
