@@ -80,7 +80,8 @@ class VAEACConfig(VAEACFields):
     validate_every, n_importance : epochs between two validations; V, draws of the IWAE
     patience : epochs without a better smoothed IWAE before training ends, or None
     ema : decay of the moving average of the weights per step, or None
-    advice : tell the encoders what a linear model expects of the hidden columns, see `advice`
+    advice : tell the encoders what a linear model expects of the hidden columns, see
+        `condshap.vaeac.columns.advice`
     companions : linear members and neighbours may vote beside the networks of an approach, see `companions` and `votes`
     kl_warmup : epochs over which the weight of the KL divergence grows from 0 to 1, so that latents are found first; by
         default 15 to 30 % of all where hidden features tell much about each other, 40 % below 500 rows, see `warmed_up`

@@ -86,7 +86,8 @@ class Networks:
         ----------
         X : (N, M) encoded rows
         n_levels : (M,) number of levels, 0 for continuous features
-        coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see `masks`
+        coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see
+            `condshap.vaeac.training.masks`
         membership : (M,) group of each feature, 0, 1, ...: features of a group are masked together
         support : (2, M) least and largest value of each feature, which no draw leaves; -inf and inf where there is no end.
             By default, and where it is NaN, those of the training rows. An end that no training row holds is not drawn, so
