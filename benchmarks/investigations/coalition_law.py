@@ -18,8 +18,8 @@ from scipy.stats import norm
 
 from benchmarks.lib.report import parser, publish, table
 from condshap.seeding import derive_seed
-from condshap.studies.problems.cells import Law, MixedCell, draw_coalitions
 from condshap.studies.designs.mixed import mixed_design
+from condshap.studies.problems.cells import Law, MixedCell, draw_coalitions
 from condshap.studies.published import published_for
 from condshap.studies.running.catalogue import RHOS
 from condshap.types import Floats

@@ -16,10 +16,10 @@ import numpy as np
 
 from benchmarks.lib.report import FOLDER, page_of, parser, table
 from benchmarks.lib.sections import write_section
+from condshap.studies.pages.summary import Results, mean_and_error, ratio_of_means, read_results
 from condshap.studies.problems.cells import BurrCell
 from condshap.studies.problems.informative_gaps import InformativeCell
 from condshap.studies.running.runner import Study, run
-from condshap.studies.pages.summary import Results, mean_and_error, ratio_of_means, read_results
 
 STORE = FOLDER / "missing_values.jsonl"
 UNTOLD = "vaeac:missing_flags=False"

@@ -32,8 +32,8 @@ from benchmarks.lib.report import FOLDER, parser, store
 from benchmarks.lib.sections import write_section
 from condshap.coalitions import all_coalitions
 from condshap.evaluation import ec1
-from condshap.studies.problems.cells import Problem
 from condshap.studies.designs import burr_design
+from condshap.studies.problems.cells import Problem
 from condshap.studies.problems.truths import compute_truth
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.ensemble import Networks

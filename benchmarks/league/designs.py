@@ -24,8 +24,8 @@ from condshap.explainer import Explainer
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.seeding import row_keys
 from condshap.solvers import solve_shapley
-from condshap.studies.running.methods import find_method
 from condshap.studies.problems.truths import truth_samples
+from condshap.studies.running.methods import find_method
 from condshap.types import Floats
 
 N_TREES, N_ROWS, N_REPLICATES = 150, 50, 4

@@ -87,8 +87,8 @@ def pose(case: Case, folder: Path) -> Path:
     """Store the problem of a case, fitted model included, unless another case has done so."""
     from sklearn.ensemble import RandomForestRegressor
 
-    from condshap.studies.problems.cells import draw_coalitions
     from condshap.studies.designs import burr_design
+    from condshap.studies.problems.cells import draw_coalitions
 
     path = folder / f"{case.n_features}-{case.n_train}.joblib"
     if not path.exists():

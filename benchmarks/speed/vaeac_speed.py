@@ -145,8 +145,8 @@ def sample(folder: Path, device: str, size: Size, n_samples: int) -> list[Second
 
 def evaluate_forest(folder: Path, device: str, size: Size) -> list[Seconds]:
     """Evaluate a forest on 250 samples of every pair, twice."""
-    from condshap.studies.problems.cells import fit_forest
     from condshap.studies.designs import burr_design
+    from condshap.studies.problems.cells import fit_forest
     from condshap.trees import FastTrees
 
     design = burr_design(N_FEATURES, seed=DESIGN_SEED)
