@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import condshap as cs
-from condshap.approaches.base import CONTINUOUS_ONLY, DrawnRows, State
+from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, State
 from condshap.exceptions import ModelError, NotFittedError, StorageError
 from condshap.storage.file_kinds import EXPLAINER
 from condshap.storage.plain_values import restore_values, store_values
@@ -422,6 +422,8 @@ class Centre:
 
 
 class StorableCentre(Centre):
+    capabilities = Capabilities(is_storable=True)
+
     def to_state(self):
         return State({"mean": self.mean_}, {})
 

@@ -271,8 +271,11 @@ _DECLARED_BY = {
 
 def _example(approach: Any) -> str:
     """Declaration that an approach lacks, as it could be written."""
-    values = {"default_samples": "250", "packages": "('torch',)"}
-    found = [f"{says}={values.get(says, True)}" for name, says in _DECLARED_BY.items() if hasattr(approach, name)]
+    found = [
+        f"{says}={True if callable(getattr(approach, name)) else getattr(approach, name)!r}"
+        for name, says in _DECLARED_BY.items()
+        if hasattr(approach, name)
+    ]
     return ", ".join([f"samples={hasattr(approach, 'sample')}", *found])
 
 

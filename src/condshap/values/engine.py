@@ -230,4 +230,6 @@ def cut(samples: Sampled, coalition: int, rows: slice) -> Sampled:
     kept: dict[str, Any] = {name: array[one, rows].copy() for name, array in arrays.items() if array is not None}
     if isinstance(samples, DrawnRows) and samples.may_repeat is not None:
         kept["may_repeat"] = samples.may_repeat[one]
+    if isinstance(samples.error_factor, np.ndarray):  # (C, R)
+        kept["error_factor"] = samples.error_factor[one, rows]
     return replace(samples, **kept)

@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 from xgboost import XGBRegressor
 
 import condshap
+from condshap.approaches.base import Capabilities
 from condshap.cli import app
 from condshap.cli.files import load_model
 
@@ -257,7 +258,7 @@ def test_warnings_are_lines_without_a_source(folder: Path, tmp_path: Path) -> No
 def test_draws_that_do_not_look_like_rows_are_announced(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str, warns: bool
 ) -> None:
-    monkeypatch.setattr("condshap.approaches.independence.Independence.ignores_dependence", False)
+    monkeypatch.setattr("condshap.approaches.independence.Independence.capabilities", Capabilities(default_samples=128))
     _table(200, 0).assign(mass=lambda table: table["size"]).to_csv(tmp_path / "train.csv", index=False)
     result = _explain(folder, tmp_path / "out.parquet", option, train=tmp_path / "train.csv")
     assert result.exit_code == 0
@@ -422,7 +423,7 @@ def test_explain_needs_training_rows_or_an_explainer(folder: Path, tmp_path: Pat
 def test_a_saved_explainer_that_does_not_fit_gets_one_clear_message(folder: Path, tmp_path: Path) -> None:
     assert _fit_command(folder, tmp_path / "explainer").exit_code == 0
     for path, model, words in (
-        (tmp_path / "nowhere", "linear.skops", "a saved explainer must be an existing file"),
+        (tmp_path / "nowhere", "linear.skops", "an explainer must be an existing file"),
         (folder / "train.parquet", "linear.skops", "must be a complete safetensors file"),
         (tmp_path / "explainer", "classes.skops", "the model must have the outputs"),
     ):

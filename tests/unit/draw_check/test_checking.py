@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap.approaches.base import DrawnRows
+from condshap.approaches.base import Capabilities, DrawnRows
 from condshap.draw_check.result import DrawCheck
 from condshap.exceptions import OptionError
 from condshap.numerics.score_columns import learn_scores, score_rows
@@ -24,7 +24,7 @@ class Margins(cs.approaches.Independence):
     """Every unknown column from another row, as collapsed networks draw."""
 
     name = "margins"
-    ignores_dependence = False
+    capabilities = Capabilities(default_samples=128, expects=True, expects_exactly=True, is_storable=True)
 
     def sample(self, X, masks, n_samples, *, keys, seed):
         rng = np.random.default_rng([seed, *masks.sum(axis=1)])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import condshap as cs
-from condshap.approaches.base import ALL_KINDS, DrawnRows
+from condshap.approaches.base import ALL_KINDS, Capabilities, DrawnRows
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import OptionError
 from condshap.storage.explanations import load_explanation
@@ -32,7 +32,8 @@ APPROACHES = {
 class OneRow:
     """The training mean, drawn with what is called an error, by an approach that wants one sample."""
 
-    name, supports, handles_missing, needs_model, default_samples = "one row", ALL_KINDS, False, False, 1
+    name, supports, handles_missing, needs_model = "one row", ALL_KINDS, False, False
+    capabilities = Capabilities(default_samples=1)
 
     def fit(self, X, schema, *, plan, seed):
         self.mean = X.mean(axis=0)

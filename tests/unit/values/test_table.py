@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap.approaches.base import Donors, DrawnRows
+from condshap.approaches.base import CONTINUOUS_ONLY, Donors, DrawnRows
 from condshap.approaches.gaussian import Gaussian
 from condshap.models.predictor import Predictor
 from condshap.numerics.splicing import splice_donors, splice_drawn
@@ -120,7 +120,7 @@ def test_blocks_cover_every_pair_once_and_respect_the_budget():
 
 def test_an_approach_that_estimates_values_directly_needs_no_samples():
     class Half:
-        name = "half"
+        name, supports, handles_missing = "half", CONTINUOUS_ONLY, False
 
         def estimate(self, X, masks):
             return np.broadcast_to(X.sum(axis=1)[None, :, None] / 2, (len(masks), len(X), 1)).copy()
