@@ -29,7 +29,7 @@ from benchmarks.lib.report import parser, publish, table, yes
 from benchmarks.speed.peers_worker import FOREST, read_problem
 from benchmarks.speed.peers_worker import Problem as WorkerProblem
 from condshap.coalitions import all_coalitions
-from condshap.precision.error_factors import allocate_samples
+from condshap.precision.sample_sizes import allocate_samples
 from condshap.solvers import solve_shapley
 from condshap.studies.designs import LinearModel, MixedGaussian, OneFactor
 from condshap.trees import FastTrees

@@ -36,7 +36,7 @@ from condshap.options import (
     check_target,
     parse_memory,
 )
-from condshap.precision.error_factors import share_samples
+from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
 from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema

@@ -1,9 +1,7 @@
-"""Plan, pilot -> samples per coalition, and how much better than independent draws they are.
+"""Pilot -> how much better than independent draws samples are, so that standard errors are honest.
 
-Shapley values are phi = A v, so v(S) enters their variance with sum_j A_jS^2. Samples go where that is large: to the few
-smallest coalitions, mostly. The spread of blocks of a net (`condshap.numerics.blocks`) tells the error of each row and
-coalition up to a factor; a pilot run at fit measures it, on training rows, so that errors do not depend on which rows are
-explained together.
+The spread of blocks of a net (`condshap.numerics.blocks`) tells the error of each row and coalition up to a factor; a pilot
+run at fit measures it, on training rows, so that errors do not depend on which rows are explained together.
 """
 
 from __future__ import annotations
@@ -12,100 +10,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from condshap.approaches.base import ConditionalSampler, is_sampler
+from condshap.approaches.base import ConditionalSampler
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.kriging import kriging_influences
-from condshap.numerics.nets import nearest_power_of_two
-from condshap.numerics.shapley import shapley_coefficients, wls_operator
+from condshap.precision.influence import sensitivities
 from condshap.seeding import generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.values.assignments import Part
 from condshap.values.engine import Request, ValueEngine
 from condshap.values.table import Moments
 
-_MOST, _LEAST = 256, 16
-_MEAN_CAP, _FEW = 64, 64
 _PILOT_PAIRS = 48
 _PILOT_COALITIONS = 16
 _PRIOR_PAIRS = 4
 _CELLS = 8
 _PILOT_NUMBERS = 2**22  # drawn at once
-
-
-def sensitivities(plan: CoalitionPlan) -> Floats:
-    """Squared influence sum_j A_jS^2 of every v(S) on the Shapley values, shape (C,)."""
-    if plan.is_exact:
-        inside, outside = shapley_coefficients(plan.n_players)
-        sizes = np.arange(plan.n_players + 1)
-        by_size = sizes * inside**2 + (plan.n_players - sizes) * outside**2
-        return np.asarray(by_size[plan.sizes])
-    return np.asarray(squared_influences(plan).sum(axis=0))
-
-
-def squared_influences(plan: CoalitionPlan) -> Floats:
-    """A_jS^2 of every v(S) on every Shapley value, (P, C); the largest of several where kriging chooses by the game."""
-    if plan.is_exact:
-        inside, outside = shapley_coefficients(plan.n_players)
-        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]) ** 2)
-    if not plan.is_kriged:
-        return np.asarray(wls_operator(plan.masks, plan.weights)[0] ** 2)
-    first, last = np.array(plan.pairs()).T
-    found = np.zeros((plan.n_players, len(plan.masks)))  # v of the empty and of the grand coalition is known
-    found[:, first] = found[:, last] = kriging_influences(plan.masks[first]) / 4  # o is half a difference
-    return found
-
-
-def allocate_samples(plan: CoalitionPlan) -> Indices:
-    """Samples per coalition when the user gives no number, shape (C,): powers of two, the same for all of one size.
-
-    K is proportional to the influence of a coalition of that size times sqrt(share of unknown players), a guess at the
-    standard deviation of f given x_S (Neyman allocation), at most 256 and at least 16. Among many coalitions, those with
-    one unknown player get half of it: even draws of one player leave so little error that it hardly shows in phi.
-    """
-    sizes = plan.sizes
-    influence = np.sqrt(sensitivities(plan))
-    is_small = len(sizes) <= _FEW
-    wanted = np.zeros(plan.n_players + 1)
-    for size in np.unique(sizes[plan.interior]):
-        wanted[size] = influence[sizes == size].mean() * np.sqrt(1 - size / plan.n_players)
-    if not is_small:
-        wanted[-2] /= 2
-    top = wanted.max() or 1.0
-    most = _MOST
-    while True:
-        K = nearest_power_of_two(np.maximum(wanted / top * most, 1.0)).astype(np.intp)
-        samples = np.clip(K, _LEAST, most)[sizes]
-        if is_small or samples[plan.interior].mean() <= _MEAN_CAP or most <= _LEAST:
-            return np.asarray(samples, dtype=np.intp)
-        most //= 2
-
-
-def share_samples(
-    parts: Sequence[Part], plan: CoalitionPlan, usual: CoalitionPlan, n_samples: int | None, n_train: int
-) -> Indices:
-    """Samples per coalition of a plan, (C,): as given, else as the approach wants it, else by coalition size.
-
-    Parameters
-    ----------
-    parts : approaches and their coalitions; those that do not sample have 0
-    usual : coalitions that are certainly asked for, by which sizes get their number
-    n_samples : as given by the user
-    n_train : training rows, of which there are no more to sample from
-    """
-    samples = np.zeros(len(plan.masks), dtype=np.intp)
-    for part in parts:
-        if not is_sampler(part.approach):
-            continue
-        default = part.can.default_samples
-        if n_samples is not None:
-            samples[part.positions] = n_samples
-        elif default is None:
-            by_size = np.zeros(usual.n_players + 1, dtype=np.intp)
-            by_size[usual.sizes] = allocate_samples(usual)  # the same for all coalitions of a size
-            samples[part.positions] = by_size[plan.sizes[part.positions]]
-        else:
-            samples[part.positions] = min(n_train, int(default))
-    return samples
 
 
 def measure_error_factors(

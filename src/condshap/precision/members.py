@@ -19,7 +19,8 @@ from functools import cached_property
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.shapley import can_separate, each_column, shapley_coefficients, wls_operator
+from condshap.numerics.shapley import each_column
+from condshap.precision.influence import influences
 from condshap.types import Floats, Indices, Masks, Values
 
 _PRIOR = 4.0  # members that the average over the players of a row counts as, beside the player's own
@@ -97,16 +98,6 @@ class MemberSpread:
         n = len(self.deviations)
         found = pool_squares(self.deviations.var(axis=0, ddof=1) / n - self._noise, n)
         return np.where(is_null[..., None], 0.0, found)
-
-
-def influences(plan: CoalitionPlan) -> Floats | None:
-    """A_jS of v(S) on every Shapley value, (P, C): exact, or those of the regression; None where that has no answer."""
-    if plan.is_exact:
-        inside, outside = shapley_coefficients(plan.n_players)
-        return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]))
-    if not can_separate(plan.masks[plan.interior], plan.weights[plan.interior]):
-        return None
-    return wls_operator(plan.masks, plan.weights)[0]
 
 
 def pool_squares(own: Floats, n: int) -> Floats:

@@ -13,7 +13,8 @@ import numpy as np
 from condshap.approaches.base import is_sampler
 from condshap.models.additive_proof import is_met
 from condshap.numerics.affine import AdditiveFunction
-from condshap.precision.error_factors import measure_error_factors, squared_influences
+from condshap.precision.error_factors import measure_error_factors
+from condshap.precision.influence import squared_influences
 from condshap.precision.members import MemberSpread
 from condshap.precision.target_error import Aim, reach_target
 from condshap.types import Floats, Indices, Masks, Outputs, Rows

@@ -8,7 +8,9 @@ from condshap.numerics.blocks import block_starts, block_variances
 from condshap.numerics.nets import normal_nets
 from condshap.numerics.shapley import wls_operator
 from condshap.precision import error_factors as precision
-from condshap.precision.error_factors import allocate_samples, sensitivities
+from condshap.precision import sample_sizes
+from condshap.precision.influence import sensitivities
+from condshap.precision.sample_sizes import allocate_samples
 from condshap.seeding import stream_words
 
 
@@ -101,11 +103,11 @@ def test_the_pilot_finds_that_nets_are_better_than_independent_draws():
 def test_samples_of_a_size_half_way_between_powers_of_two_do_not_hang_on_rounding(monkeypatch):
     # P = 9: pairs have equal influence, so sizes 3 and 6 differ by a factor of exactly sqrt(2)
     plan = make_plan(9, 60, seed=0)
-    usual, exact = allocate_samples(plan), precision.sensitivities
+    usual, exact = allocate_samples(plan), sensitivities
     assert usual[plan.sizes == 6][0] == 128
     for seed in range(20):
         noise = 1 + 1e-14 * np.random.default_rng(seed).normal(size=len(plan.masks))
-        monkeypatch.setattr(precision, "sensitivities", lambda plan, noise=noise: exact(plan) * noise)
+        monkeypatch.setattr(sample_sizes, "sensitivities", lambda plan, noise=noise: exact(plan) * noise)
         assert np.array_equal(allocate_samples(plan), usual)
 
 

@@ -7,7 +7,7 @@ from condshap.coalitions import all_coalitions, make_plan, sample_coalitions
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.shapley import wls_operator
 from condshap.precision import target_error as adaptive
-from condshap.precision.error_factors import squared_influences
+from condshap.precision.influence import squared_influences
 from condshap.solvers import solve_pairs
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from condshap.coalitions import CoalitionPlan
 from condshap.models.predictor import Predictor
-from condshap.precision.error_factors import allocate_samples
+from condshap.precision.sample_sizes import allocate_samples
 from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
 from condshap.storage.file_kinds import FileKind
