@@ -20,7 +20,7 @@ STAGES = {  # the longest name that fits a module counts; a module imports its o
     "runtime": FOUNDATION, "vaeac": FOUNDATION, "ctree": FOUNDATION, "trees": FOUNDATION, "storage": FOUNDATION,
     "schema": 1, "tables": 1, "storage/tables": 1, "storage/schemas": 1,
     "coalitions": 2,
-    "approaches": 3, "values/assignments": 3, "precision/members": 3, "storage/plain_values": 3, "stored_values": 3,
+    "approaches": 3, "values/assignments": 3, "precision/members": 3, "precision/influence": 3, "storage/plain_values": 3, "stored_values": 3,
     "storage/state_file": 3, "storage/networks": 3,
     "models": 4,
     "values": 5, "precision": 5, "draw_check": 5,
