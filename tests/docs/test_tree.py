@@ -6,8 +6,13 @@ import ast
 import importlib.util
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+
+import condshap as cs
+from condshap.learning import settings_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = DOCS.parent / "src" / "condshap"
@@ -97,3 +102,14 @@ def test_nothing_below_calls_the_explainer_back():
             and ast.unparse(node) + str(node.lineno) not in for_types
         ]
     assert found == []
+
+
+def test_question_of_the_contributing_page_is_answered():
+    code = re.search(r"```python\n(.*?)```", (DOCS.parent / "CONTRIBUTING.md").read_text(), flags=re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code[1], names)
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    explainer = cs.Explainer(lambda x: x[:, 0] * x[:, 1] + x[:, 2], approach="gaussian").fit(X)
+    table = explainer.explain(X[:2]).value_table
+    found = names["effects_alone"](explainer.game_, X[:2], settings_of(explainer))
+    assert np.array_equal(found[..., 0].T, table.values[1:4] - table.values[0])
