@@ -12,8 +12,8 @@ ROOT = Path(__file__).parents[2]
 WIDTH = 100
 MARKS = re.compile(r"<!-- [^>]*?-->")
 WRITTEN_BY_PROGRAMS = {"_build", "auto_examples", "results"}
-WRAPPED_ELSEWHERE = {"dataflow.md", "adding_an_approach.md", "results.md"}
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md"] + [
+WRAPPED_ELSEWHERE = {"results.md"}
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"] + [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))
     if page.name not in WRAPPED_ELSEWHERE and not WRITTEN_BY_PROGRAMS & set(page.relative_to(ROOT / "docs").parts)
