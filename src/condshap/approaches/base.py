@@ -157,10 +157,8 @@ class Expecting(Protocol):
     """What a sampler may offer beyond sampling: E[f(X) | x_known] of an additive f with less noise than by samples.
 
     For a sum of one function per feature the margins of the conditional distribution are enough, for a linear one its
-    means. `expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
+    means. `Capabilities.expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
     """
-
-    expects_exactly: ClassVar[bool]
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int

@@ -1,4 +1,4 @@
-"""Additive model -> the same function as plain numbers, and samplers that give its values without calling the model.
+"""Additive model -> the same function as plain numbers, so that samples need no call of the model.
 
 For f(x) = c + sum_j g_j(x_j) the contribution function is v(S) = c + sum_S g_j(x_j) + sum_others E[g_j(X_j) | x_S]: of the
 conditional distribution only the margins matter. Where g_j is linear, or a number per level, means and probabilities are
