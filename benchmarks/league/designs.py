@@ -22,7 +22,7 @@ from benchmarks.lib.report import table
 from condshap.coalitions import CoalitionPlan, make_plan
 from condshap.explainer import Explainer
 from condshap.numerics.gaussian import NormalModel, draw_conditional
-from condshap.seeding import row_keys
+from condshap.seeding import Streams, row_keys
 from condshap.solvers import solve_shapley
 from condshap.studies.problems.truths import truth_samples
 from condshap.studies.running.methods import find_method
@@ -104,9 +104,8 @@ def find_truth(design: Normal, forest: Any, X: pd.DataFrame, plan: CoalitionPlan
     means = np.zeros((N_REPLICATES, len(plan.masks), len(rows)))
     for c in np.arange(len(plan.masks))[plan.interior]:
         for i in range(N_REPLICATES):
-            draws = draw_conditional(
-                law, rows, plan.masks[[c]], int(counts[c]), keys=row_keys(rows), seed=1000 + i, stage="league truth"
-            )
+            streams = Streams(row_keys(rows), 1000 + i, "league truth")
+            draws = draw_conditional(law, rows, plan.masks[[c]], int(counts[c]), streams)
             f = predictor.predict_fast(draws.reshape(-1, design.M))[:, 0]
             means[i, c] = f.reshape(len(rows), -1).mean(axis=1)
     return solve(means, predictor(rows.copy())[:, 0], plan, base)

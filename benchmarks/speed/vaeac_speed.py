@@ -138,9 +138,11 @@ def sample_few(folder: Path, device: str, size: Size) -> list[Seconds]:
 
 def sample(folder: Path, device: str, size: Size, n_samples: int) -> list[Seconds]:
     """Draw samples with networks that were just restored, and once more."""
+    from condshap.vaeac.sampling.tiles import Asked
+
     networks, X = restored(folder, device)
     masks = proper_coalitions(size)
-    return [timed(lambda: networks.sample(X, masks, n_samples, as_tensor=True), device) for _ in range(2)]
+    return [timed(lambda: networks.draw(Asked(X, masks, n_samples)), device) for _ in range(2)]
 
 
 def evaluate_forest(folder: Path, device: str, size: Size) -> list[Seconds]:
@@ -148,13 +150,14 @@ def evaluate_forest(folder: Path, device: str, size: Size) -> list[Seconds]:
     from condshap.studies.designs import burr_design
     from condshap.studies.problems.cells import fit_forest
     from condshap.trees import FastTrees
+    from condshap.vaeac.sampling.tiles import Asked
 
     design = burr_design(N_FEATURES, seed=DESIGN_SEED)
     train = design.draw(N_TRAIN, seed=1)
     forest = fit_forest(train, design.respond(train, seed=1), size.n_trees, seed=0)
     trees = FastTrees(forest, device=device)
     networks, X = restored(folder, device)
-    rows = networks.sample(X, proper_coalitions(size), 250, as_tensor=True).flatten(0, 2)
+    rows = networks.draw(Asked(X, proper_coalitions(size), 250)).flatten(0, 2)
     return [timed(lambda: trees.predict_tensor(rows), device) for _ in range(2)]
 
 

@@ -7,6 +7,7 @@ a hash of their membership, so numbers depend neither on blocks, nor on jobs, no
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -98,3 +99,27 @@ def stream_words(seed: int, stage: str, masks: Masks, keys: RowKeys) -> Words:
     """One word per (coalition, row), shape (C, R): the name of that pair's random stream."""
     base = np.uint64(derive_seed(seed, stage))
     return hash_words(base, mask_keys(masks)[:, None], np.asarray(keys, dtype=np.uint64)[None, :])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Streams:
+    """Random streams of some rows at one stage; a coalition picks one of each row's.
+
+    Attributes
+    ----------
+    keys : (R,) names of the rows, see `row_keys`
+    seed, stage : the user's seed, and what the numbers are for
+    """
+
+    keys: RowKeys
+    seed: int
+    stage: str
+
+    @property
+    def common_seed(self) -> int:
+        """Seed of what all rows and coalitions share, such as nets."""
+        return derive_seed(self.seed, self.stage)
+
+    def words(self, masks: Masks) -> Words:
+        """One word per pair of a coalition (C, M) and a row, (C, R)."""
+        return stream_words(self.seed, self.stage, masks, self.keys)

@@ -37,6 +37,7 @@ STAGES = {  # the longest name that fits a module counts; a module imports its o
     "testing": ANYTHING, "studies": ANYTHING, "reporting": ANYTHING,
 }  # fmt: skip
 MOST_TOP_LEVEL, MOST_LINES = 18, 400
+MOST_PARAMETERS, MOST_WITH_MORE = 7, 10
 
 TABLE_FACE = {"vaeac/estimator", "vaeac/options"}  # what puts tables and estimators in front of the network
 
@@ -101,6 +102,19 @@ def functions() -> list[tuple[str, int]]:
     return found
 
 
+def parameters() -> list[tuple[str, int]]:
+    """Every function but constructors, and its number of parameters beside self and cls."""
+    found = []
+    for module in MODULES:
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name != "__init__":
+                given = node.args
+                named = [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+                collected = [arg for arg in (given.vararg, given.kwarg) if arg is not None]
+                found.append((f"{module}.{node.name}", len(set(named) - {"self", "cls"}) + len(collected)))
+    return found
+
+
 def stage_of(module: str) -> int:
     """Stage of a module, by the longest name that fits."""
     parts = module.split("/")
@@ -128,6 +142,12 @@ def test_95_percent_of_the_functions_are_shorter_than_40_lines():
     lengths = functions()
     long = [f"{name}: {n}" for name, n in lengths if n >= 40]
     assert len(long) <= 0.05 * len(lengths), long
+
+
+def test_at_most_ten_functions_take_more_than_seven_parameters():
+    # options of the public functions and of the command line, and kernels that hold loops
+    many = [f"{name}: {n}" for name, n in parameters() if n > MOST_PARAMETERS]
+    assert len(many) <= MOST_WITH_MORE, many
 
 
 def test_modules_import_only_their_own_stage_and_earlier_ones():

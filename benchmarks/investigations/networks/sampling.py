@@ -13,6 +13,7 @@ import torch
 from benchmarks.investigations.networks.arithmetic import Arithmetic
 from condshap.studies.designs import Burr
 from condshap.vaeac.ensemble import Networks
+from condshap.vaeac.sampling.tiles import Asked
 
 
 class Response(torch.nn.Module):
@@ -59,8 +60,7 @@ class Sampler:
 
     def draw(self, seed: int = 0) -> torch.Tensor:
         """Samples (C, R, K, M)."""
-        drawn: torch.Tensor = self.networks.sample(self.X, self.masks, self.n_samples, seed=seed, as_tensor=True)
-        return drawn
+        return self.networks.draw(Asked(self.X, self.masks, self.n_samples, seed=seed))
 
     def values(self, seed: int = 0) -> torch.Tensor:
         """v(S), shape (C, R)."""

@@ -17,6 +17,7 @@ from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import Streams
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Floats, Masks, RowKeys, Rows
 
@@ -76,10 +77,8 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     def _draw(
         self, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int, *, margins_only: bool = False
     ) -> Floats:
-        scores, stage = self._scores(X), self.name
-        rows = draw_conditional(
-            self.model_, scores, masks, n_samples, keys=keys, seed=seed, stage=stage, margins_only=margins_only
-        )
+        scores, streams = self._scores(X), Streams(keys, seed, self.name)
+        rows = draw_conditional(self.model_, scores, masks, n_samples, streams, margins_only=margins_only)
         for j, margin in enumerate(self.margins_):
             known = masks[:, j]
             rows[known, :, :, j] = X[:, j, None]
@@ -99,8 +98,8 @@ class Copula(BaseEstimator):  # type: ignore[misc]
 
         from condshap.numerics.device_draws import DeviceDraws, draw_normal, from_scores
 
-        scores, stage = self._scores(X), self.name
-        rows = draw_normal(self.model_, scores, masks, n_samples, keys=keys, seed=seed, stage=stage, device=device)
+        scores, streams = self._scores(X), Streams(keys, seed, self.name)
+        rows = draw_normal(self.model_, scores, masks, n_samples, streams, device=device)
         given = torch.as_tensor(X, device=device)
         for j, margin in enumerate(self.margins_):
             known = torch.as_tensor(masks[:, j], device=device)[:, None, None]

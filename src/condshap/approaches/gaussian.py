@@ -26,6 +26,7 @@ from condshap.numerics.gaussian import (
 )
 from condshap.options import check_choice, floats_or_nan
 from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import Streams
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Masks, RowKeys, Rows
 
@@ -83,17 +84,15 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
-        rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
+        rows = draw_conditional(self.model_, X, masks, n_samples, Streams(keys, seed, self.name))
         return DrawnRows(rows, error_factor=None)
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same on a device."""
         from condshap.numerics.device_draws import DeviceDraws, draw_normal
 
-        stage = self.name
-        return DeviceDraws(
-            draw_normal(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=stage, device=device)
-        )
+        streams = Streams(keys, seed, self.name)
+        return DeviceDraws(draw_normal(self.model_, X, masks, n_samples, streams, device=device))
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int

@@ -123,6 +123,7 @@ class VAEAC(VAEACOptions):
         from condshap.vaeac.columns.by_name import as_support
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.ensemble import Networks
+        from condshap.vaeac.training.checkpoint import MaskQuery
         from condshap.vaeac.training.progress import training_bar
         from condshap.vaeac.votes import learn_votes, only_networks
 
@@ -142,8 +143,7 @@ class VAEAC(VAEACOptions):
             self.networks_ = networks.fit(
                 learned,
                 n_levels,
-                coalitions=None if asks_for_all else coalitions,
-                probabilities=None if asks_for_all else probabilities,
+                masks=None if asks_for_all else MaskQuery.of(coalitions, probabilities),
                 support=support,
                 seed=seed,
                 progress=report,

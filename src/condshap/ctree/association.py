@@ -201,18 +201,17 @@ def count_range(count: Floats, first: int, last: int) -> tuple[int, float, float
 
 
 @kernel
-def short_form(
-    moments: Moments, whitening: Whitening, r: int, n: int, first: int, last: int, spread: float, nominal: bool
-) -> float:
-    """Statistic where Sigma has full rank on the basis: no eigenvalues are needed.
+def short_form(problem: Problem, moments: Moments, whitening: Whitening, r: int, n: int, m: int) -> float:
+    """Statistic of predictor m where Sigma has full rank on the basis: no eigenvalues are needed.
 
     Numeric x: d' V^+ d / a with a = n/(n-1) spread. Nominal x: (n-1)/n times the sum over levels of D_k' V^+ D_k / n_k.
     """
-    f = n / (n - 1.0)
-    if not nominal:
-        return whitened_square(whitening.inverse_root, whitening.basis, r, moments.cross[first]) / (f * spread)
+    f, first = n / (n - 1.0), problem.first[m]
+    if problem.n_levels[m] == 0:
+        square = whitened_square(whitening.inverse_root, whitening.basis, r, moments.cross[first])
+        return square / (f * float(moments.spread[m]))
     total = 0.0
-    for k in range(first, last):
+    for k in range(first, problem.first[m + 1]):
         if moments.sizes[k] > 0.0:
             total += whitened_square(whitening.inverse_root, whitening.basis, r, moments.cross[k]) / moments.sizes[k]
     return total / f
@@ -238,7 +237,7 @@ def assess_predictors(problem: Problem, moments: Moments, n: int, whitening: Whi
         if r == 0 or present < 2 or not c_min > 0.0:
             tests[0, m], tests[1, m] = 0.0, 0.0
         elif v_min * c_min > SAFETY * TOLERANCE * v_max * c_max:
-            tests[0, m] = short_form(moments, whitening, r, n, first, last, moments.spread[m], nominal)
+            tests[0, m] = short_form(problem, moments, whitening, r, n, m)
             tests[1, m] = r * (present - 1)
         else:
             if not decomposed:

@@ -11,7 +11,7 @@ from condshap.ctree.association import assess_predictors, empty_whitening
 from condshap.ctree.moments import Moments, Problem, empty_moments, measure_node, read_root
 from condshap.ctree.nominal import split_nominal
 from condshap.ctree.sorting import sort_rows
-from condshap.ctree.splits import TOLERANCE, Scratch, empty_scratch, fill_variance, split_numeric
+from condshap.ctree.splits import TOLERANCE, Node, Scratch, empty_scratch, fill_variance, split_numeric
 from condshap.numerics.jit import entry_kernel, kernel
 
 Floats = npt.NDArray[np.float64]
@@ -86,8 +86,8 @@ def split_node(
 
     ``draft.tests[test]`` holds the tests of this node.
     """
-    mean = moments.mean
     rows = draft.rows[draft.nodes[node, START] : draft.nodes[node, STOP]]
+    here = Node(moments.mean, scratch.variance, len(rows), controls.minbucket)
     p = len(problem.predictors)
     criteria = np.empty(p)
     for m in range(p):
@@ -104,11 +104,11 @@ def split_node(
         feature, score, threshold = problem.predictors[m], 0.0, np.nan
         if problem.n_levels[m] > 0:
             sides = draft.goes_left[node, : problem.n_levels[m]]
-            score = split_nominal(problem, problem.codes[feature], rows, mean, scratch, controls.minbucket, sides)
+            score = split_nominal(problem, problem.codes[feature], rows, here, scratch, sides)
         else:
             sort_rows(problem.order[feature], problem.position[feature], rows, scratch.inside, scratch.rows)
             values = problem.columns[problem.source[m]]
-            score, threshold = split_numeric(problem, values, mean, scratch, len(rows), controls.minbucket)
+            score, threshold = split_numeric(problem, values, here, scratch)
         if score > 0.0:
             chosen = m
             draft.nodes[node, FEATURE] = feature

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from condshap.ctree.moments import Problem
 from condshap.ctree.sorting import shell_sort
-from condshap.ctree.splits import TOLERANCE, Scratch, admissible_sizes, best_cut, two_sample
+from condshap.ctree.splits import TOLERANCE, Node, Scratch, admissible_sizes, best_cut, two_sample
 from condshap.numerics.jit import kernel
 
 Floats = npt.NDArray[np.float64]
@@ -76,11 +76,10 @@ def rank_levels(totals: Floats, counts: Floats, n: int, mean: float, variance: f
 
 
 @kernel
-def scan_ranks(
-    totals: Floats, counts: Floats, n: int, mean: Floats, variance: Floats, minbucket: int, rankings: Rankings, j: int
-) -> None:
+def scan_ranks(totals: Floats, counts: Floats, node: Node, rankings: Rankings, j: int) -> None:
     """Find the best cut of the levels ranked by response column j from their sums alone, and note it in `rankings`."""
-    fewest, most = admissible_sizes(n, minbucket)
+    n, mean = node.n, node.mean
+    fewest, most = admissible_sizes(n, node.minbucket)
     ranks, peaks, running = rankings.ranks[j], rankings.peaks[j], np.zeros(len(mean))
     peaks[:] = 0.0
     w, best, second, cut = 0.0, 0.0, 0.0, 0
@@ -95,7 +94,7 @@ def scan_ranks(
         if found > 0.0 and fewest <= w <= most:
             score = 0.0
             for i in range(len(mean)):
-                z = two_sample(running[i], w, n, mean[i], variance[i])
+                z = two_sample(running[i], w, n, mean[i], node.variance[i])
                 peaks[i] = max(peaks[i], z)
                 score = max(score, z)
             if score > best:
@@ -152,54 +151,39 @@ def is_ambiguous(rankings: Rankings, winner: int) -> bool:
 
 
 @kernel
-def sum_again(
-    problem: Problem,
-    codes: Positions,
-    mean: Floats,
-    scratch: Scratch,
-    n: int,
-    minbucket: int,
-    rankings: Rankings,
-    j: int,
-) -> None:
+def sum_again(problem: Problem, codes: Positions, node: Node, scratch: Scratch, rankings: Rankings, j: int) -> None:
     """Find the best cut of ranking j in party's order of summation, so that the last bit of its score is right.
 
     Only columns that reach the score matter. If these are whole numbers all orders of summation give the same, and there
     is nothing to do unless two cuts of this very ranking are tied.
     """
     limit = rankings.scores[j] * (1.0 - TOLERANCE)
-    voters, whole = np.zeros(len(mean), np.bool_), True
-    for i in range(len(mean)):
+    q, whole = len(node.mean), True
+    voters = np.zeros(q, np.bool_)
+    for i in range(q):
         voters[i] = rankings.peaks[j, i] > limit
         whole = whole and (problem.whole[i] or not voters[i])
     if rankings.tied[j] or not whole:
         sort_by_rank(codes, rankings.ranks[j], scratch)
-        score, key = best_cut(problem, mean, scratch, n, minbucket, voters)
+        score, key = best_cut(problem, node, scratch, voters)
         rankings.scores[j], rankings.cuts[j] = score, int(key)
 
 
 @kernel
 def break_ties(
-    problem: Problem,
-    codes: Positions,
-    mean: Floats,
-    scratch: Scratch,
-    n: int,
-    minbucket: int,
-    rankings: Rankings,
-    best: float,
+    problem: Problem, codes: Positions, node: Node, scratch: Scratch, rankings: Rankings, best: float
 ) -> int:
     """Compare all rankings within rounding of the `best` score anew, bit by bit: number of the winner.
 
     A later ranking must be strictly better. One that equals an earlier one cannot be.
     """
     limit, winner, top = best * (1.0 - TOLERANCE), 0, 0.0
-    for j in range(len(mean)):
+    for j in range(len(node.mean)):
         skip = not rankings.scores[j] > limit
         for i in range(j):
             skip = skip or equal_ranks(rankings.ranks[i], rankings.ranks[j])
         if not skip:
-            sum_again(problem, codes, mean, scratch, n, minbucket, rankings, j)
+            sum_again(problem, codes, node, scratch, rankings, j)
             if rankings.scores[j] > top:
                 winner, top = j, rankings.scores[j]
     return winner
@@ -207,13 +191,7 @@ def break_ties(
 
 @kernel
 def split_nominal(
-    problem: Problem,
-    codes: Positions,
-    rows: Positions,
-    mean: Floats,
-    scratch: Scratch,
-    minbucket: int,
-    goes_left: Flags,
+    problem: Problem, codes: Positions, rows: Positions, node: Node, scratch: Scratch, goes_left: Flags
 ) -> float:
     """Best division of the levels; those above the cut go left.
 
@@ -224,20 +202,20 @@ def split_nominal(
     -------
     The score, 0 if there is no admissible split; `goes_left` (levels,) is filled.
     """
-    n, q, n_levels = len(rows), len(mean), len(goes_left)
+    q, n_levels = len(node.mean), len(goes_left)
     totals, counts = level_sums(problem, codes, rows, n_levels)
     rankings = Rankings(
         np.empty((q, n_levels), np.int32), np.empty(q), np.empty(q, np.int64), np.empty(q, np.bool_), np.empty((q, q))
     )
     winner = 0
     for j in range(q):
-        rank_levels(totals[:, j], counts, n, mean[j], scratch.variance[j], rankings.ranks[j])
-        scan_ranks(totals, counts, n, mean, scratch.variance, minbucket, rankings, j)
+        rank_levels(totals[:, j], counts, node.n, node.mean[j], node.variance[j], rankings.ranks[j])
+        scan_ranks(totals, counts, node, rankings, j)
         if rankings.scores[j] > rankings.scores[winner]:
             winner = j
     best = rankings.scores[winner]
     if best > 0.0 and is_ambiguous(rankings, winner):
-        winner = break_ties(problem, codes, mean, scratch, n, minbucket, rankings, best)
+        winner = break_ties(problem, codes, node, scratch, rankings, best)
     for k in range(n_levels):
         goes_left[k] = rankings.ranks[winner, k] > rankings.cuts[winner]
     return float(rankings.scores[winner])

@@ -53,6 +53,22 @@ class Scratch(NamedTuple):
     inside: Flags
 
 
+class Node(NamedTuple):
+    """What the cuts of one node are judged by.
+
+    Attributes
+    ----------
+    mean, variance : (q,) of the response columns, the latter as in `Scratch`
+    n : its rows
+    minbucket : least number of rows on either side
+    """
+
+    mean: Floats
+    variance: Floats
+    n: int
+    minbucket: int
+
+
 @kernel
 def empty_scratch(q: int, n_rows: int) -> Scratch:
     """Space for nodes of up to `n_rows` rows."""
@@ -94,16 +110,15 @@ def two_sample(total: float, w: float, n: int, mean: float, variance: float) -> 
 
 
 @kernel
-def best_cut(
-    problem: Problem, mean: Floats, scratch: Scratch, n: int, minbucket: int, voters: Flags
-) -> tuple[float, float]:
-    """Best cut "key <= c" of the first n sorted `scratch.rows`, `scratch.keys`: its score and c; score 0 if there is none.
+def best_cut(problem: Problem, node: Node, scratch: Scratch, voters: Flags) -> tuple[float, float]:
+    """Best cut "key <= c" of the node's sorted `scratch.rows`, `scratch.keys`: its score and c; score 0 if there is none.
 
     Only the response columns with ``voters[j]`` are looked at.
     Cuts lie between different keys. Of cuts with equal scores, up to rounding, the one wins whose block of equal keys
     ends, in the order given, in the row with the smallest number (party scans its scores in row order).
     """
-    fewest, most = admissible_sizes(n, minbucket)
+    n = node.n
+    fewest, most = admissible_sizes(n, node.minbucket)
     best, cut, best_row = 0.0, 0.0, len(scratch.rows)
     rows, keys, sums, scores = scratch.rows, scratch.keys, scratch.sums, scratch.scores
     for i in range(n):
@@ -111,7 +126,7 @@ def best_cut(
     for j, column in enumerate(problem.responses):
         if not voters[j]:
             continue
-        values, variance, centre = problem.columns[column], scratch.variance[j], mean[j]
+        values, variance, centre = problem.columns[column], node.variance[j], node.mean[j]
         total = 0.0
         for i in range(most):
             total += values[rows[i]]
@@ -129,10 +144,8 @@ def best_cut(
 
 
 @kernel
-def split_numeric(
-    problem: Problem, values: Floats, mean: Floats, scratch: Scratch, n: int, minbucket: int
-) -> tuple[float, float]:
+def split_numeric(problem: Problem, values: Floats, node: Node, scratch: Scratch) -> tuple[float, float]:
     """Best split "value <= c" of the node's sorted rows: score, 0 if there is none, and c."""
-    for i in range(n):
+    for i in range(node.n):
         scratch.keys[i] = values[scratch.rows[i]]
-    return best_cut(problem, mean, scratch, n, minbucket, np.ones(len(mean), np.bool_))
+    return best_cut(problem, node, scratch, np.ones(len(node.mean), np.bool_))

@@ -94,9 +94,8 @@ class Tree:
         rows = np.ascontiguousarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] <= self.feature.max():
             raise ValueError(f"X must have the columns of the training table, got shape {rows.shape}.")
-        leaves = descend(
-            rows, self.feature, self.threshold, self.left, self.right, self.goes_left, self.first_side, self.leaf
-        )
+        nodes = descend(rows, self.feature, self.threshold, self.left, self.right, self.goes_left, self.first_side)
+        leaves: npt.NDArray[np.intp] = self.leaf[nodes].astype(np.intp)
         if leaves.size and leaves.min() < 0:
             raise ValueError(f"X must hold numbers and known levels, row {int(np.argmin(leaves))} does not.")
         return leaves
@@ -111,10 +110,9 @@ def descend(
     right: Positions,
     goes_left: Flags,
     first_side: Positions,
-    leaf: Positions,
 ) -> npt.NDArray[np.intp]:
-    """Leaf of every row of X (n, M), -1 for rows that meet a missing number or an unknown level on their way."""
-    leaves = np.full(X.shape[0], -1, np.intp)
+    """Where every row of X (n, M) ends: in a leaf, or in an inner node where a number is missing or a level unknown."""
+    nodes = np.empty(X.shape[0], np.intp)
     for i in range(X.shape[0]):
         node = 0
         while feature[node] >= 0:
@@ -124,5 +122,5 @@ def descend(
                 break
             goes = goes_left[first_side[node] + int(value)] if n_levels > 0 else value <= threshold[node]
             node = left[node] if goes else right[node]
-        leaves[i] = leaf[node]
-    return leaves
+        nodes[i] = node
+    return nodes

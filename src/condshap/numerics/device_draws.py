@@ -16,8 +16,8 @@ from torch import Tensor
 from condshap.numerics.gaussian import NormalModel, condition
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
-from condshap.seeding import derive_seed, stream_words
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.seeding import Streams
+from condshap.types import Floats, Indices, Masks, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,10 @@ class DeviceDraws:
     members: Indices | None = None
 
 
-def draw_normal(
-    model: NormalModel, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, stage: str, device: str
-) -> Tensor:
+def draw_normal(model: NormalModel, X: Rows, masks: Masks, n_samples: int, streams: Streams, *, device: str) -> Tensor:
     """Draw unknown features given known ones, (C, R, K, M), as `condshap.numerics.gaussian.draw_conditional` does."""
-    pool = _pool(power_of_two_at_least(n_samples), X.shape[1], derive_seed(seed, stage), device)
-    nets = (stream_words(seed, stage, masks, keys) % np.uint64(len(pool))).astype(np.int64)
+    pool = _pool(power_of_two_at_least(n_samples), X.shape[1], streams.common_seed, device)
+    nets = (streams.words(masks) % np.uint64(len(pool))).astype(np.int64)
     centres, transforms = _conditionals(model, X, masks)
     n_unknown = int((~masks).sum(axis=1).max())
     normals = pool[:, :n_samples, :n_unknown][torch.as_tensor(nets, device=device)]  # (C, R, K, U)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
-from condshap.seeding import derive_seed, stream_words
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.seeding import Streams
+from condshap.types import Floats, Indices, Masks, Rows
 
 _EIGENVALUE_FLOOR = 1e-8
 _NORMALS = 2**18  # gathered at once
@@ -86,10 +86,8 @@ def draw_conditional(
     X: Rows,
     masks: Masks,
     n_samples: int,
+    streams: Streams,
     *,
-    keys: RowKeys,
-    seed: int,
-    stage: str,
     margins_only: bool = False,
 ) -> Floats:
     """Draw the unknown features given the known ones by randomised quasi-Monte Carlo.
@@ -99,7 +97,7 @@ def draw_conditional(
     X : (R, M) rows
     masks : (C, M) coalitions, True = known
     n_samples : K
-    keys : (R,) names of the rows' random streams
+    streams : of the R rows
     margins_only : draw every unknown feature by itself, from its own coordinate of the net, which is evenly spread; what
         features have to do with each other given x_known is lost, and sums of functions of one feature do not miss it
 
@@ -108,8 +106,8 @@ def draw_conditional(
     (C, R, K, M), known columns unchanged
     """
     n_rows, n_features = X.shape
-    pool = normal_nets(power_of_two_at_least(n_samples), n_features, derive_seed(seed, stage))
-    nets = (stream_words(seed, stage, masks, keys) % np.uint64(len(pool))).astype(np.intp)
+    pool = normal_nets(power_of_two_at_least(n_samples), n_features, streams.common_seed)
+    nets = (streams.words(masks) % np.uint64(len(pool))).astype(np.intp)
     at_once = max(1, _NORMALS // (n_samples * n_features))
     out = np.empty((len(masks), n_rows, n_samples, n_features))
     divisor = np.where(model.scale > 0, model.scale, 1.0)

@@ -69,6 +69,25 @@ class Converged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Open:
+    """Rows (r,) that have not settled: v and its errors (c, r, O) of the same number of pairs."""
+
+    rows: Indices
+    n_pairs: int
+    v: Floats
+    v_errors: Floats
+
+    def extended(self, n_pairs: int, new: ValueTable, is_new: Masks) -> _Open:
+        """The same with more pairs, whose values stand where `is_new` (c,)."""
+        v, v_errors = _merged(self.v, new.values, is_new), _merged(self.v_errors, new.std_errors, is_new)
+        return _Open(self.rows, n_pairs, v, v_errors)
+
+    def without(self, done: Masks) -> _Open:
+        """The others, where `done` (r,) does not hold."""
+        return _Open(self.rows[~done], self.n_pairs, self.v[:, ~done], self.v_errors[:, ~done])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Settled:
     """Rows (r,) that settled with the same number of pairs: v and its errors (c, r, O), and what came of them.
 
@@ -121,7 +140,7 @@ def converge(
             rows = np.flatnonzero(n_known == n)
             here = is_known[:, rows[0]]
             v, v_errors = known.values[here][:, rows], known.std_errors[here][:, rows]
-            settled += _follow(rows, int(n), v, v_errors, count, plan, pairs, goal, bar)
+            settled += _follow(_Open(rows, int(n), v, v_errors), count, plan, pairs, goal, bar)
     result = _gathered(settled, plan, pairs, goal, n_evaluations)
     _announce(settled, result, goal)
     return result
@@ -137,25 +156,17 @@ def _check_errors(new: ValueTable) -> None:
 
 
 def _follow(
-    rows: Indices,
-    n_known: int,
-    v: Floats,
-    v_errors: Floats,
-    estimate: Estimate,
-    plan: CoalitionPlan,
-    pairs: Indices,
-    goal: Goal,
-    bar: Any,
+    still: _Open, estimate: Estimate, plan: CoalitionPlan, pairs: Indices, goal: Goal, bar: Any
 ) -> Iterator[_Settled]:
-    """Add coalitions to rows (r,) whose v (c, r, O) is known for the same number of pairs, until all have settled."""
+    """Add coalitions to rows until all have settled."""
     steps = checkpoints(plan.n_players, len(pairs))
-    for n_pairs in steps[bisect_left(steps, n_known) :]:
+    for n_pairs in steps[bisect_left(steps, still.n_pairs) :]:
         some, positions = beginning(plan, pairs, n_pairs)
-        if n_pairs > n_known:
-            new = estimate(np.sort(pairs[n_known:n_pairs].ravel()), rows)
-            is_new = np.isin(positions, pairs[n_known:n_pairs])
-            v, v_errors = _merged(v, new.values, is_new), _merged(v_errors, new.std_errors, is_new)
-            n_known = n_pairs
+        if n_pairs > still.n_pairs:
+            added = pairs[still.n_pairs : n_pairs]
+            new = estimate(np.sort(added.ravel()), still.rows)
+            still = still.extended(n_pairs, new, np.isin(positions, added))
+        rows, v, v_errors = still.rows, still.v, still.v_errors
         is_last = n_pairs == len(pairs)
         if not is_last and not can_separate(some.masks[some.interior], some.weights[some.interior]):
             continue
@@ -173,8 +184,8 @@ def _follow(
                 total[done], needs_samples[done],
             )  # fmt: skip
         _show(bar, int((~done).sum()), float(total.max(initial=0.0)), goal)
-        rows, v, v_errors = rows[~done], v[:, ~done], v_errors[:, ~done]
-        if len(rows) == 0:
+        still = still.without(done)
+        if len(still.rows) == 0:
             return
 
 

@@ -11,6 +11,7 @@ from condshap.approaches.base import CONTINUOUS_ONLY, ConditionalSampler, DrawnR
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.schema import FeatureSchema, Kind
+from condshap.seeding import Streams
 from condshap.types import Floats, Masks, RowKeys, Rows
 
 
@@ -37,7 +38,7 @@ class GaussianTruth(BaseEstimator):  # type: ignore[misc]
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M)."""
-        rows = draw_conditional(self.model_, X, masks, n_samples, keys=keys, seed=seed, stage=self.name)
+        rows = draw_conditional(self.model_, X, masks, n_samples, Streams(keys, seed, self.name))
         return DrawnRows(rows, error_factor=None)
 
     def exact_values(self, coefficients: Floats, X: Rows, masks: Masks) -> Floats:

@@ -107,9 +107,11 @@ def join_trees(
     accepts: Accepts,
     link: Link = "identity",
     exponential: Exponential = "numpy",
-    mean: bool = False,
 ) -> FlatTrees:
-    """Put trees one after another; thresholds are rounded down, which changes no comparison with numbers of `dtype`."""
+    """Put trees one after another, whose values are added up.
+
+    Thresholds are rounded down, which changes no comparison with numbers of `dtype`.
+    """
     base = np.atleast_1d(np.asarray(base))
     sizes = np.array([len(tree.left) for tree in trees])
     roots = np.concatenate([[0], sizes.cumsum()[:-1]])
@@ -127,7 +129,7 @@ def join_trees(
         roots=roots.astype(np.int32),
         outputs=np.array([tree.output for tree in trees], dtype=np.int32),
         base=base,
-        divisor=float(len(trees)) if mean else 1.0,
+        divisor=1.0,
         link=link,
         exponential=exponential,
         n_features=n_features,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,14 @@ def _read_mean(estimators: list[Any], model: Any) -> FlatTrees | None:
     if classes is not None and model.n_outputs_ > 1:  # one table of probabilities for each of several responses
         return None
     nodes = [_nodes(e, e.tree_.value[:, :, 0] if classes is None else e.tree_.value[:, 0]) for e in estimators]
-    return join_trees(
+    added = join_trees(
         nodes,
         dtype=np.float32,
         base=np.zeros(nodes[0].values.shape[1]),
         n_features=model.n_features_in_,
         accepts=_accepts(estimators[0]),
-        mean=True,
     )
+    return replace(added, divisor=float(len(nodes)))
 
 
 def _accepts(estimator: Any) -> Accepts:

@@ -7,12 +7,14 @@ decide how much each counts, see `condshap.vaeac.votes`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+import torch
 
 from condshap.seeding import generator
-from condshap.types import Indices, Masks, RowKeys, Rows
+from condshap.types import Indices, Rows
 from condshap.vaeac.ensemble import Networks
 from condshap.vaeac.sampling.neighbours import NEAREST, Neighbours, complete_rows
+from condshap.vaeac.sampling.tiles import Asked
 
 _FEWEST = 20  # complete rows for neighbours to be asked
 
@@ -55,29 +57,10 @@ class Companions:
         near = None if self.neighbours is None else self.neighbours.without(held)
         return Companions(self.networks.without(X, held), near)
 
-    def sample(
-        self,
-        i: int,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        keys: RowKeys,
-        seed: int,
-        fill_missing: bool = False,
-        as_tensor: bool = False,
-    ) -> Any:
-        """Draw with the i-th of them, (C, R, K, M); arguments as in `Networks.sample`."""
+    def draw(self, i: int, asked: Asked) -> torch.Tensor:
+        """Draw with the i-th of them, (C, R, K, M); none of them is asked blindly."""
         n_linear = len(self.networks.linear_names)
         if i < n_linear:
-            return self.networks.sample_linear(
-                i, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing, as_tensor=as_tensor
-            )
+            return self.networks.draw_linear(i, asked)
         assert self.neighbours is not None
-        k = NEAREST[i - n_linear]
-        drawn = self.neighbours.sample(k, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing)
-        if not as_tensor:
-            return drawn
-        import torch
-
-        return torch.from_numpy(drawn)
+        return torch.from_numpy(self.neighbours.sample(NEAREST[i - n_linear], asked))

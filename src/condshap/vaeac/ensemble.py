@@ -26,7 +26,7 @@ from condshap.vaeac.sampling.densities import log_likelihood
 from condshap.vaeac.sampling.draws import sample
 from condshap.vaeac.sampling.expectations import expect
 from condshap.vaeac.sampling.linear_member import LinearMember
-from condshap.vaeac.sampling.tiles import Query, member_shares
+from condshap.vaeac.sampling.tiles import Asked, Query, member_shares
 from condshap.vaeac.state import Fitted, network_shape, restore, store
 from condshap.vaeac.threads import single_threaded_torch
 from condshap.vaeac.training.best_weights import Trained
@@ -73,9 +73,7 @@ class Networks:
         X: Rows,
         n_levels: npt.ArrayLike,
         *,
-        coalitions: Masks | None = None,
-        probabilities: Floats | None = None,
-        membership: Sequence[int] | None = None,
+        masks: MaskQuery | None = None,
         support: Floats | None = None,
         seed: int = 0,
         progress: Progress | None = None,
@@ -86,9 +84,7 @@ class Networks:
         ----------
         X : (N, M) encoded rows
         n_levels : (M,) number of levels, 0 for continuous features
-        coalitions, probabilities : (C, M), True = known, and (C,) how often each will be asked for; see
-            `condshap.vaeac.training.masks`
-        membership : (M,) group of each feature, 0, 1, ...: features of a group are masked together
+        masks : which features will be known, and which of them together; by default any of them
         support : (2, M) least and largest value of each feature, which no draw leaves; -inf and inf where there is no end.
             By default, and where it is NaN, those of the training rows. An end that no training row holds is not drawn, so
             (0, inf) is positive
@@ -101,7 +97,7 @@ class Networks:
         config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((atoms.inner_levels == 0).any()))
         columns = Columns.learn(X, atoms, config, checked)
         config = config.warmed_up(len(X), columns.shared_information())
-        masks = MaskQuery.of(coalitions, probabilities, membership)
+        masks = masks or MaskQuery.of()
         with single_threaded_torch():
             trainer = self._trainer(X, columns, config, masks, derive_seed(seed, "vaeac training"), progress)
             trained = trainer.fit()
@@ -179,13 +175,11 @@ class Networks:
         masks: Masks,
         n_samples: int,
         *,
-        members: Sequence[int] | None = None,
         keys: RowKeys | None = None,
         seed: int = 0,
         fill_missing: bool = False,
         blind: bool = False,
-        as_tensor: bool = False,
-    ) -> Any:
+    ) -> Floats:
         """Draw the unknown features given the known ones.
 
         Parameters
@@ -193,37 +187,27 @@ class Networks:
         X : (R, M) encoded rows
         masks : (C, M), True = known
         n_samples : K; members of an ensemble share them out
-        members : positions of those that draw, by default all
         keys : (R,) names of the rows' random streams, by default a hash of their content
         fill_missing : draw known features that are missing as well, given that they are; otherwise they stay NaN
         blind : draw with the same random numbers, but as if nothing were known; the difference shows what was learned
             about dependence
-        as_tensor : leave the draws where the networks are, as a torch tensor
 
         Returns
         -------
         (C, R, K, M) float64 with known columns unchanged
         """
-        with single_threaded_torch():
-            query = self._query(X, masks, n_samples, keys, seed, fill_missing, blind)
-            return self._values(sample(self._ensemble(members), query), query, as_tensor=as_tensor)
+        return as_array(self.draw(Asked(X, masks, n_samples, keys, seed, fill_missing, blind)))
 
-    def expect(
-        self,
-        function: AdditiveFunction,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        keys: RowKeys | None = None,
-        seed: int = 0,
-        fill_missing: bool = False,
-        blind: bool = False,
-    ) -> Floats:
-        """E[function(X) | x_known, z] for K latents z, (C, R, K, O); arguments as in `sample`, with the same latents."""
+    def draw(self, asked: Asked, members: Sequence[int] | None = None) -> torch.Tensor:
+        """Draw as `sample` does, with the members at these positions, and leave the draws where the networks are."""
         with single_threaded_torch():
-            query = self._query(X, masks, n_samples, keys, seed, fill_missing, blind)
-            return expect(self._ensemble(), query, function, self._fitted().columns.atoms)
+            query = self._query(asked)
+            return self._values(sample(self._ensemble(members), query), query)
+
+    def expect(self, function: AdditiveFunction, asked: Asked) -> Floats:
+        """E[function(X) | x_known, z] for K latents z, (C, R, K, O), the same latents as those of draws."""
+        with single_threaded_torch():
+            return expect(self._ensemble(), self._query(asked), function, self._fitted().columns.atoms)
 
     @property
     def linear_names(self) -> tuple[str, ...]:
@@ -231,24 +215,13 @@ class Networks:
         columns, wanted = self._fitted().columns, self._fitted().config.linear_scales
         return () if not columns.is_linear else tuple(name for name in wanted if name in columns.scales)
 
-    def sample_linear(
-        self,
-        i: int,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        *,
-        keys: RowKeys | None = None,
-        seed: int = 0,
-        fill_missing: bool = False,
-        as_tensor: bool = False,
-    ) -> Any:
-        """Draw with the i-th linear member; arguments and result as in `sample`."""
+    def draw_linear(self, i: int, asked: Asked) -> torch.Tensor:
+        """Draw with the i-th linear member, as `draw` does with the networks."""
         columns, config, name = self._fitted().columns, self._fitted().config, self.linear_names[i]
         with single_threaded_torch():
             member = LinearMember.of(columns, config, name, self._adviser_of(columns))
-            query = self._query(X, masks, n_samples, keys, seed, fill_missing)
-            return self._values(member.sample(query), query, as_tensor=as_tensor)
+            query = self._query(asked)
+            return self._values(member.sample(query), query)
 
     def without(self, X: Rows, held: Indices) -> Networks:
         """The same with linear members that have not seen the training rows X (N, M) at positions `held`."""
@@ -317,28 +290,19 @@ class Networks:
             raise NotFittedError("a VAEAC must be fitted first. Call fit(X).")
         return self.fitted_
 
-    def _query(
-        self,
-        X: Rows,
-        masks: Masks,
-        n_samples: int,
-        keys: RowKeys | None,
-        seed: int,
-        fill_missing: bool,
-        blind: bool = False,
-    ) -> Query:
+    def _query(self, asked: Asked) -> Query:
         """Check and encode what is asked."""
-        X, masks, keys = self._check_query(X, masks, keys)
-        if n_samples < 1:
-            raise OptionError(f"n_samples must be at least 1, got {n_samples}.")
+        X, masks, keys = self._check_query(asked.X, asked.masks, asked.keys)
+        if asked.n_samples < 1:
+            raise OptionError(f"n_samples must be at least 1, got {asked.n_samples}.")
         rows = self._encode(self._fitted().columns, self._fitted().config, X)
-        return Query(rows, X, masks, n_samples, keys, seed, fill_missing, blind)
+        return Query(rows, X, masks, asked.n_samples, keys, asked.seed, asked.fill_missing, asked.blind)
 
-    def _values(self, drawn: torch.Tensor, query: Query, *, as_tensor: bool) -> Any:
+    def _values(self, drawn: torch.Tensor, query: Query) -> torch.Tensor:
         """Draws (C, R, K, M) with values in place of the codes of columns that take few."""
         atoms = self._fitted().columns.atoms
-        drawn = atoms.decode(drawn, query.X, query.masks, fill_missing=query.fill_missing)
-        return drawn if as_tensor else drawn.cpu().numpy()
+        values: torch.Tensor = atoms.decode(drawn, query.X, query.masks, fill_missing=query.fill_missing)
+        return values
 
     def _check_query(self, X: Rows, masks: Masks, keys: RowKeys | None) -> tuple[Rows, Masks, RowKeys]:
         columns = self._fitted().columns
@@ -383,6 +347,11 @@ class Networks:
         for name, window in parameters.windows(parameters.flat).items():
             window.copy_(torch.from_numpy(fitted.weights[name][chosen]))
         return Ensemble.of(parameters, [fitted.members[e] for e in chosen], fitted.columns, fitted.config)
+
+
+def as_array(drawn: torch.Tensor) -> Floats:
+    """Draws of any shape as an array, wherever they are."""
+    return drawn.cpu().numpy()
 
 
 def _numpy_weights(trained: Trained) -> dict[str, npt.NDArray[np.float32]]:

@@ -91,14 +91,13 @@ class VAEAC(VAEACOptions):
         membership = None if groups is None else as_membership(groups, schema.names)
         bounds = self._support(support, schema, rows)
         from condshap.vaeac.ensemble import Networks
+        from condshap.vaeac.training.checkpoint import MaskQuery
         from condshap.vaeac.training.progress import training_bar
 
+        masks = MaskQuery.of(known, shares, membership)
         networks = Networks(config, device=self.device)
         with training_bar(progress) as report:
-            networks.fit(
-                rows, _n_levels(schema), coalitions=known, probabilities=shares, membership=membership, support=bounds,
-                seed=seed, progress=report,
-            )  # fmt: skip
+            networks.fit(rows, _n_levels(schema), masks=masks, support=bounds, seed=seed, progress=report)
         self.networks_, self.schema_ = networks, schema
         return self
 

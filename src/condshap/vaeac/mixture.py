@@ -6,16 +6,18 @@ Columns that repeat others exactly were not learned; they follow from what is dr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from condshap.numerics.affine import AdditiveFunction
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.columns.repeats import Repeats
 from condshap.vaeac.companions import Companions
-from condshap.vaeac.ensemble import Networks
+from condshap.vaeac.ensemble import Networks, as_array
+from condshap.vaeac.sampling.tiles import Asked
 
 _DRAWS_EACH = 4  # of a companion, behind each of its expectations
 _WAYS = 4  # combinations of levels per sample up to which samples are looked through for equal ones
@@ -48,12 +50,12 @@ class Mixture:
         device: str | None = None,
     ) -> Any:
         """Draw x_unknown | x_known, (C, R, K, M): an array, or a tensor on `device` if there is one."""
-        asked: dict[str, Any] = {"seed": seed, "device": device}
         if self.repeats is None:
-            return self._sample_learned(X, masks, n_samples, keys=keys, fill_missing=fill_missing, **asked)
+            return self._sample_learned(Asked(X, masks, n_samples, keys, seed, fill_missing), device)
         rows: Any = None
         for q in self.repeats.questions(X, masks):
-            drawn = self._sample_learned(q.rows, q.masks, n_samples, keys=keys[q.at], fill_missing=True, **asked)
+            asked = Asked(q.rows, q.masks, n_samples, keys[q.at], seed, fill_missing=True)
+            drawn = self._sample_learned(asked, device)
             whole = self.repeats.expand(drawn, X[q.at], masks[q.asked], fill_missing=fill_missing)  # puts gaps back
             if rows is None:
                 shape = (len(masks), len(X), n_samples, X.shape[1])
@@ -73,10 +75,10 @@ class Mixture:
         fill_missing: bool,
     ) -> Floats:
         """E[function(X) | x_known, z] for K latents z, (C, R, K, O); where columns repeat others, at draws themselves."""
-        asked: dict[str, Any] = {"keys": keys, "seed": seed, "fill_missing": fill_missing}
         if self.repeats is not None:
-            return function(self.sample(X, masks, n_samples, **asked))
-        expected = [self._expect(member, function, X, masks, n, **asked) for member, n in self._shares(n_samples)]
+            return function(self.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing))
+        asked = Asked(X, masks, n_samples, keys, seed, fill_missing)
+        expected = [self._expect(member, function, share) for member, share in self._shared(asked)]
         return expected[0] if len(expected) == 1 else np.concatenate(expected, axis=2)
 
     def weights(self, n_samples: int) -> Floats | None:
@@ -113,30 +115,32 @@ class Mixture:
     def _is_companion(self, member: int) -> bool:
         return 0 < member < len(self.votes) - 1
 
-    def _sample_learned(self, X: Rows, masks: Masks, n_samples: int, *, device: str | None, **asked: Any) -> Any:
-        """Draws (C, R, K, m) of the features that were learned, share by share."""
-        drawn = [
-            self._draw(member, X, masks, n, as_tensor=device is not None, **asked)
-            for member, n in self._shares(n_samples)
+    def _shared(self, asked: Asked) -> list[tuple[int, Asked]]:
+        """Members, and what is asked of each: its share of the samples, blindly of the last one."""
+        last = len(self.votes) - 1
+        return [
+            (member, replace(asked, n_samples=n, blind=member == last)) for member, n in self._shares(asked.n_samples)
         ]
+
+    def _sample_learned(self, asked: Asked, device: str | None) -> Any:
+        """Draws (C, R, K, m) of the features that were learned, share by share."""
+        drawn = [self._draw(member, share) for member, share in self._shared(asked)]
         if device is not None:
-            import torch
-
             return torch.cat([part.to(device) for part in drawn], dim=2)
-        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn, axis=2)
+        arrays = [as_array(part) for part in drawn]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2)
 
-    def _draw(self, member: int, X: Rows, masks: Masks, n: int, **asked: Any) -> Any:
+    def _draw(self, member: int, asked: Asked) -> torch.Tensor:
         """One share of the draws, (C, R, n, m)."""
-        if self._is_companion(member):
-            return self.companions.sample(member - 1, X, masks, n, **asked)
-        return self.networks.sample(X, masks, n, blind=member > 0, **asked)
+        return self.companions.draw(member - 1, asked) if self._is_companion(member) else self.networks.draw(asked)
 
-    def _expect(self, member: int, function: AdditiveFunction, X: Rows, masks: Masks, n: int, **asked: Any) -> Floats:
+    def _expect(self, member: int, function: AdditiveFunction, asked: Asked) -> Floats:
         """One share of the expectations, (C, R, n, O)."""
         if self._is_companion(member):  # its draws cost little where no model is asked
-            values = function(self._draw(member, X, masks, _DRAWS_EACH * n, **asked))
+            n = asked.n_samples
+            values = function(as_array(self._draw(member, replace(asked, n_samples=_DRAWS_EACH * n))))
             return np.asarray(values.reshape(*values.shape[:2], n, _DRAWS_EACH, -1).mean(axis=3))
-        return self.networks.expect(function, X, masks, n, blind=member > 0, **asked)
+        return self.networks.expect(function, asked)
 
 
 def share_out(votes: Floats, n_samples: int) -> list[int]:

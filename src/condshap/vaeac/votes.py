@@ -15,17 +15,20 @@ features have to do with each other. No model is asked. Members are judged on ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from condshap.seeding import column_sizes, generator, hash_words, row_keys, stage_word
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.companions import Companions
-from condshap.vaeac.ensemble import Networks
+from condshap.vaeac.ensemble import Networks, as_array
+from condshap.vaeac.sampling.tiles import Asked
 
 _COALITIONS, _ROWS, _SAMPLES = 48, 100, 8
 _WAVES = 48
@@ -111,26 +114,21 @@ class _Judge:
         """Expected phi (n, C, R, F) by some of the networks, from n random streams."""
         K = max(_SAMPLES, len(members))
         weights = self.networks.weights(K) if len(members) > 1 else np.full(K, 1 / K)
-        drawn = self.networks.sample(
-            *self._asked(rows, known, stages, K), members=members, **self._keys(rows, stages), blind=blind
-        )
+        drawn = self.networks.draw(replace(self._asked(rows, known, stages, K), blind=blind), members)
         return self._expect(drawn, weights, rows, len(stages))
 
     def _companion(self, companions: Companions, i: int, rows: Indices, known: Masks) -> Floats:
-        asked = self._asked(rows, known, _STREAMS, _SAMPLES)
-        drawn = companions.sample(i, *asked, **self._keys(rows, _STREAMS))
+        drawn = companions.draw(i, self._asked(rows, known, _STREAMS, _SAMPLES))
         return self._expect(drawn, np.full(_SAMPLES, 1 / _SAMPLES), rows, len(_STREAMS))
 
-    def _asked(self, rows: Indices, known: Masks, stages: Sequence[str], K: int) -> tuple[Rows, Masks, int]:
+    def _asked(self, rows: Indices, known: Masks, stages: Sequence[str], K: int) -> Asked:
         """Rows once for every stream, side by side: one call for all streams is cheaper than a call for each."""
-        return np.tile(self.X[rows], (len(stages), 1)), known, K
+        keys = np.concatenate([hash_words(stage_word(f"votes {stage}"), self.keys[rows]) for stage in stages])
+        X = np.tile(self.X[rows], (len(stages), 1))
+        return Asked(X, known, K, keys, self.seed, fill_missing=True)
 
-    def _keys(self, rows: Indices, stages: Sequence[str]) -> dict[str, Any]:
-        keys = [hash_words(stage_word(f"votes {stage}"), self.keys[rows]) for stage in stages]
-        return {"keys": np.concatenate(keys), "seed": self.seed, "fill_missing": True}
-
-    def _expect(self, drawn: Rows, weights: Floats, rows: Indices, n_streams: int) -> Floats:
-        parts = np.split(drawn, n_streams, axis=1)
+    def _expect(self, drawn: Tensor, weights: Floats, rows: Indices, n_streams: int) -> Floats:
+        parts = np.split(as_array(drawn), n_streams, axis=1)
         return np.stack([self.phi.expect(part, weights, self.X[rows]) for part in parts])
 
 

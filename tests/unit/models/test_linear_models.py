@@ -238,11 +238,13 @@ def test_vaeac_expects_known_features_that_are_missing_and_is_less_noisy():
 
 
 def test_blind_expectations_do_not_look_at_what_is_known():
+    from condshap.vaeac.sampling.tiles import Asked
+
     explainer = fitted(lm.LinearRegression().fit(NUMBERS, y), NUMBERS, SMALL)
     networks, mask = explainer.parts_[0].approach.networks_, np.array([[True, True, False, False]])
     unknown = AffineFunction(np.zeros(1), np.array([[0.0], [0.0], [1.0], [2.0]]), (None,) * 4)
     keys = np.zeros(5, dtype=np.uint64)  # the same noise for all rows
-    blind, seeing = (networks.expect(unknown, Z[:5], mask, 8, keys=keys, blind=b) for b in (True, False))
+    blind, seeing = (networks.expect(unknown, Asked(Z[:5], mask, 8, keys, blind=b)) for b in (True, False))
     assert np.ptp(blind, axis=1).max() < 1e-12
     assert np.ptp(seeing, axis=1).min() > 1e-6
 

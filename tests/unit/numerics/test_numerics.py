@@ -9,7 +9,7 @@ from condshap.numerics.gaussian import NormalModel, condition, correlation_of, d
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.numerics.nets import normal_nets, sobol_points
 from condshap.numerics.subsets import random_subsets
-from condshap.seeding import hash_words, row_keys
+from condshap.seeding import Streams, hash_words, row_keys
 
 
 @pytest.mark.parametrize("n_dims", [1, 2, 18, 66, 116])
@@ -96,7 +96,7 @@ def test_conditional_draws_have_the_conditional_moments():
     model = NormalModel(np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, 2.0, 0.5, 3.0]), correlation)
     X = np.array([[2.0, 0.0, 3.5, 1.0]])
     masks = np.array([[True, True, False, False]])
-    draws = draw_conditional(model, X, masks, 4096, keys=row_keys(X), seed=0, stage="test")[0, 0]
+    draws = draw_conditional(model, X, masks, 4096, Streams(row_keys(X), 0, "test"))[0, 0]
     (given,) = condition(correlation, masks)
     z = (X[0] - model.mean) / model.scale
     mean = model.mean[2:] + model.scale[2:] * (given.coefficients @ z[:2])

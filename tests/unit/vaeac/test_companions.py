@@ -8,7 +8,9 @@ import pytest
 from condshap.seeding import row_keys
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.companions import Companions
+from condshap.vaeac.ensemble import as_array
 from condshap.vaeac.sampling.neighbours import Neighbours
+from condshap.vaeac.sampling.tiles import Asked
 
 RNG = np.random.default_rng(0)
 COMMON = RNG.normal(size=(900, 1))
@@ -24,7 +26,7 @@ def companions():
 
 
 def draws(companions, i, rows, masks, K=256, **options):
-    return companions.sample(i, rows, np.array(masks), K, keys=row_keys(rows), seed=1, **options)
+    return as_array(companions.draw(i, Asked(rows, np.array(masks), K, row_keys(rows), 1, **options)))
 
 
 def test_they_are_named(companions):
@@ -74,7 +76,7 @@ def test_neighbours_are_the_nearest_rows_and_all_that_tie_with_the_last():
     rows = np.array([[0.0, 10.0], [1.0, 11.0], [2.0, 12.0], [2.0, 13.0], [50.0, 14.0]])
     near = Neighbours.of(rows, np.array([False, False]))
     row = np.array([[0.4, np.nan]])
-    drawn = near.sample(3, row, np.array([[True, False]]), 8, keys=row_keys(row), seed=0)[0, 0]
+    drawn = near.sample(3, Asked(row, np.array([[True, False]]), 8))[0, 0]
     assert sorted(np.unique(drawn[:, 1])) == [10.0, 11.0, 12.0, 13.0]
     assert np.bincount(drawn[:, 1].astype(int))[10:].tolist() == [2, 2, 2, 2]
 
@@ -83,7 +85,7 @@ def test_levels_that_differ_are_far_apart():
     rows = np.array([[0.0, 0.0], [1.0, 0.1], [0.0, 0.2], [1.0, 0.3]])
     near = Neighbours.of(rows, np.array([True, False]))
     row = np.array([[1.0, np.nan]])
-    drawn = near.sample(1, row, np.array([[True, False]]), 4, keys=row_keys(row), seed=0)[0, 0]
+    drawn = near.sample(1, Asked(row, np.array([[True, False]]), 4))[0, 0]
     assert set(drawn[:, 1]) == {0.1, 0.3}
 
 

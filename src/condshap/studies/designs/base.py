@@ -57,7 +57,19 @@ class Design(Protocol):
     def sample_conditional(
         self, X: Table, masks: Masks, n_samples: int, *, seed: int, keys: RowKeys | None = None
     ) -> Floats:
-        """Exact draws of x_unknown | x_known, encoded, (C, R, K, M), known columns unchanged."""
+        """Draw x_unknown | x_known exactly.
+
+        Parameters
+        ----------
+        X : R rows
+        masks : (C, M), True = known
+        n_samples : K
+        keys : (R,) names of the rows' random streams, None for a hash of their content
+
+        Returns
+        -------
+        (C, R, K, M) encoded, known columns unchanged
+        """
         ...
 
     def linear_values(self, model: LinearModel, rows: Rows, masks: Masks) -> Floats:

@@ -14,10 +14,11 @@ from condshap.exceptions import OptionError, listing
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
 from condshap.schema import FeatureSchema
 from condshap.seeding import derive_seed, generator, row_keys, stream_words
-from condshap.studies.designs.base import Method, check_masks, encode_rows, make_schema, net_choice, true_values
+from condshap.studies.designs import base
+from condshap.studies.designs.base import check_masks, encode_rows, make_schema, net_choice
 from condshap.studies.designs.linear import LinearModel, fit_linear
 from condshap.studies.designs.one_factor import OneFactor, conditional_means, draw_factor
-from condshap.types import Floats, Indices, Masks, Model, RowKeys, Rows, Table
+from condshap.types import Floats, Indices, Masks, RowKeys, Rows, Table
 
 _STAGE = "mixed design"
 
@@ -78,19 +79,7 @@ class MixedGaussian:
     def sample_conditional(
         self, X: Table, masks: Masks, n_samples: int, *, seed: int, keys: RowKeys | None = None
     ) -> Floats:
-        """Draw x_unknown | x_known by quasi-Monte Carlo: the factor Z given x_S, then all features given Z.
-
-        Parameters
-        ----------
-        X : R rows
-        masks : (C, M), True = known
-        n_samples : K
-        keys : (R,) names of the rows' random streams, None for a hash of their content
-
-        Returns
-        -------
-        (C, R, K, M) encoded, known columns unchanged
-        """
+        """Draw x_unknown | x_known by quasi-Monte Carlo: the factor Z given x_S, then all features given Z."""
         rows, masks = encode_rows(self, X), check_masks(self, masks)
         n_features = rows.shape[1]
         pool = normal_nets(power_of_two_at_least(n_samples), n_features + 1, derive_seed(seed, _STAGE))
@@ -122,30 +111,7 @@ class MixedGaussian:
             )
         return conditional_means(self.law, model, rows, masks)
 
-    def true_values(
-        self,
-        model: Model,
-        X: Table,
-        masks: Masks,
-        *,
-        base_value: float | None = None,
-        method: Method = "auto",
-        n_samples: int = 512,
-        n_replicates: int = 8,
-        seed: int = 0,
-    ) -> tuple[Floats, Floats]:
-        """v_true(S) of any model and its standard errors, both (C, R); see `condshap.studies.designs.true_values`."""
-        return true_values(
-            self,
-            model,
-            X,
-            masks,
-            base_value=base_value,
-            method=method,
-            n_samples=n_samples,
-            n_replicates=n_replicates,
-            seed=seed,
-        )
+    true_values = base.true_values  # for any design, here as a method
 
 
 def _mix(rho: float, common: Floats, own: Floats) -> Floats:

@@ -22,6 +22,24 @@ class Bound(NamedTuple):
     kl: Tensor
 
 
+class Regulariser(NamedTuple):
+    """What holds latents in place while networks are trained (section 3.3.1 of the paper).
+
+    Attributes
+    ----------
+    sigma_mu, sigma_sigma : widths of the priors of the masked encoder's means and scales
+    kl_weight : of the KL divergence in the bound that is maximised, one for all models or (E, 1)
+    """
+
+    sigma_mu: float
+    sigma_sigma: float
+    kl_weight: Tensor | float = 1.0
+
+    def __call__(self, fit: Tensor, divergence: Tensor, p: Latent) -> Tensor:
+        """Bound that is maximised, (E, B), from log-likelihoods and KL divergences of the same shape."""
+        return fit - self.kl_weight * divergence + latent_prior(p, self.sigma_mu, self.sigma_sigma)
+
+
 def kl_divergence(q: Latent, p: Latent) -> Tensor:
     """KL(q || p) of diagonal Gaussians, one number per latent unit, shape of q.mean."""
     ratio = q.scale / p.scale
@@ -42,9 +60,7 @@ def lower_bound(
     floors: Tensor,
     *,
     latent_floor: float,
-    sigma_mu: float,
-    sigma_sigma: float,
-    kl_weight: Tensor | float = 1.0,
+    regularise: Regulariser,
 ) -> Bound:
     """Estimate the VLB (eq. 6 of the paper) with one reparameterised latent per row.
 
@@ -52,15 +68,13 @@ def lower_bound(
     ----------
     noise : (E, B, d) standard normals
     floors : (E, 1, Mc) least standard deviations of the Gaussian heads
-    kl_weight : of the KL divergence in the bound that is maximised, one for all models or (E, 1)
     """
     q, p, skips = encode(tensors, batch.full_input, batch.masked_input, latent_floor)
     z = torch.addcmul(q.mean, q.scale, noise)
     fit = log_likelihood(layout, decode(tensors, z.unsqueeze(1), skips), batch.targets, floors).squeeze(1)
     kl = kl_divergence(q, p)
     divergence = kl.sum(-1)
-    regularised = fit - kl_weight * divergence + latent_prior(p, sigma_mu, sigma_sigma)
-    return Bound(regularised, fit - divergence, kl)
+    return Bound(regularise(fit, divergence, p), fit - divergence, kl)
 
 
 def importance_bound(

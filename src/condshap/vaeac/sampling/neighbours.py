@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from condshap.seeding import stream_words
-from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.seeding import row_keys, stream_words
+from condshap.types import Floats, Indices, Masks, Rows
+from condshap.vaeac.sampling.tiles import Asked
 
 NEAREST = (5, 25)
 _MOST = 4096  # rows that lend
@@ -46,22 +47,22 @@ class Neighbours:
         kept = ~np.isin(self.positions, held)
         return replace(self, rows=self.rows[kept], positions=self.positions[kept])
 
-    def sample(
-        self, k: int, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, fill_missing: bool = False
-    ) -> Floats:
+    def sample(self, k: int, asked: Asked) -> Floats:
         """Draw x_unknown | x_known from the k nearest rows, (C, R, K, M), known columns unchanged.
 
         The draws of a pair go evenly through its neighbours, from a random start.
         """
-        start = stream_words(seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
-        out = np.empty((len(masks), len(X), n_samples, X.shape[1]))
+        X, masks, K = asked.X, asked.masks, asked.n_samples
+        keys = row_keys(X) if asked.keys is None else asked.keys
+        start = stream_words(asked.seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
+        out = np.empty((len(masks), len(X), K, X.shape[1]))
         at_once = max(1, _AT_ONCE // self.rows.size)
         for first in range(0, len(X), at_once):
             some = slice(first, first + at_once)
             squares = self._squares(X[some])
             for c, mask in enumerate(masks):
-                donors = self._choose(squares, mask, k, n_samples, start[c, some])
-                keep = mask & ~(fill_missing & np.isnan(X[some]))  # (r, M)
+                donors = self._choose(squares, mask, k, K, start[c, some])
+                keep = mask & ~(asked.fill_missing & np.isnan(X[some]))  # (r, M)
                 out[c, some] = np.where(keep[:, None], X[some, None], self.rows[donors])
         return out
 

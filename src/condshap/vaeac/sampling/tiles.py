@@ -29,18 +29,31 @@ STAGE = "vaeac"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Query:
+class Asked:
     """What is asked of fitted members: K samples for all pairs of C coalitions and R rows.
 
     Attributes
     ----------
-    rows, X : the same rows, encoded and as given (R, M)
+    X : (R, M) encoded rows: numbers as they are, levels as codes
     masks : (C, M), True = known
     n_samples : K
-    keys : (R,) names of the rows' random streams
+    keys : (R,) names of the rows' random streams, by default a hash of their content
     fill_missing : treat known features that are missing as unknown; otherwise they stay NaN
     blind : answer with the same noise, but as if nothing were known
     """
+
+    X: Rows
+    masks: Masks
+    n_samples: int
+    keys: RowKeys | None = None
+    seed: int = 0
+    fill_missing: bool = False
+    blind: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Query:
+    """What was asked, checked, with the same rows as inputs of the networks; attributes as in `Asked`."""
 
     rows: EncodedRows
     X: Rows

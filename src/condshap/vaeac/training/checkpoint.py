@@ -14,7 +14,7 @@ from condshap.exceptions import OptionError, SchemaError
 from condshap.types import Rows
 from condshap.vaeac.columns.encoding import Layout
 from condshap.vaeac.config import VAEACConfig
-from condshap.vaeac.training.masks import MaskScheme, make_scheme
+from condshap.vaeac.training.masks import MaskScheme, in_order, make_scheme
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +28,7 @@ class MaskQuery:
     membership: Array
 
     @classmethod
-    def of(cls, coalitions: Any, probabilities: Any, membership: Any) -> MaskQuery:
+    def of(cls, coalitions: Any = None, probabilities: Any = None, membership: Any = None) -> MaskQuery:
         """Make arrays of what was given."""
         known = np.zeros((0, 0), dtype=bool) if coalitions is None else np.asarray(coalitions, dtype=bool)
         shares = np.zeros(0) if probabilities is None else np.asarray(probabilities, dtype=np.float64)
@@ -37,7 +37,7 @@ class MaskQuery:
 
     def scheme(self, config: VAEACConfig, layout: Layout) -> MaskScheme:
         """Masks for training, in the internal order of features."""
-        return make_scheme(
+        scheme = make_scheme(
             config.masking,
             layout.n_features,
             known=self.coalitions if self.coalitions.size else None,
@@ -45,8 +45,8 @@ class MaskQuery:
             floor=config.mask_floor,
             size_probabilities=config.size_probabilities,
             membership=self.membership.tolist() or None,
-            order=layout.order,
         )
+        return in_order(scheme, layout.order)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -119,6 +119,11 @@ class OrderedMasks:
         return self.masks.draw(n, generator)[:, torch.tensor(self.order, device=generator.device)]
 
 
+def in_order(scheme: MaskScheme, order: Sequence[int]) -> MaskScheme:
+    """Hand out the columns in another order (M,), as positions in the given one."""
+    return scheme if list(order) == list(range(len(order))) else OrderedMasks(scheme, tuple(order))
+
+
 def make_scheme(
     masking: str,
     n_features: int,
@@ -128,7 +133,6 @@ def make_scheme(
     floor: float = 0.0,
     size_probabilities: Sequence[float] | None = None,
     membership: Sequence[int] | None = None,
-    order: Sequence[int] | None = None,
 ) -> MaskScheme:
     """Build the scheme named `masking`.
 
@@ -137,21 +141,7 @@ def make_scheme(
     known, probabilities : coalitions (C, M), True = known, and (C,) how often each is needed; used by "coalitions", which
         is uniform without them
     membership : (M,) group of each feature, 0, ..., P - 1; uniform and by-size masks are then masks of groups
-    order : (M,) order of the columns to hand out, as positions in the given one
     """
-    scheme = _in_given_order(masking, n_features, known, probabilities, floor, size_probabilities, membership)
-    return scheme if order is None or list(order) == list(range(n_features)) else OrderedMasks(scheme, tuple(order))
-
-
-def _in_given_order(
-    masking: str,
-    n_features: int,
-    known: Masks | None,
-    probabilities: Floats | None,
-    floor: float,
-    size_probabilities: Sequence[float] | None,
-    membership: Sequence[int] | None,
-) -> MaskScheme:
     n_players = n_features if membership is None else max(membership) + 1
     base: MaskScheme = UniformMasks(n_players)
     if masking == "by_size":

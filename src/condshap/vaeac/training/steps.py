@@ -12,7 +12,7 @@ from torch import Tensor
 from condshap.vaeac.columns.encoded_rows import Batch, EncodedRows, pretended_rates, step_of
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.network.layers import NetworkShape, Parameters
-from condshap.vaeac.network.objective import lower_bound
+from condshap.vaeac.network.objective import Regulariser, lower_bound
 from condshap.vaeac.training.best_weights import Keeper, Validation
 from condshap.vaeac.training.checkpoint import Checkpoint
 from condshap.vaeac.training.learning_rate import Schedule
@@ -183,8 +183,8 @@ class Run:
         config = self.task.config
         bound = lower_bound(
             self.parameters.tensors, self.task.rows.layout, batch, noise, self.floors,
-            latent_floor=config.latent_floor, sigma_mu=config.sigma_mu, sigma_sigma=config.sigma_sigma,
-            kl_weight=self.kl_weight,
+            latent_floor=config.latent_floor,
+            regularise=Regulariser(config.sigma_mu, config.sigma_sigma, self.kl_weight),
         )  # fmt: skip
         self.parameters.gradient.zero_()
         (-bound.regularised.mean(1).sum()).backward()  # type: ignore[no-untyped-call]

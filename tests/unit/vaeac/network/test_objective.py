@@ -11,7 +11,7 @@ from condshap.vaeac.columns.encoded_rows import Batch, EncodedRows, Targets
 from condshap.vaeac.columns.encoding import Layout, learn_scale
 from condshap.vaeac.network.layers import Latent, NetworkShape, Parameters, decode, encode
 from condshap.vaeac.network.likelihoods import log_likelihood, marginal_bias
-from condshap.vaeac.network.objective import importance_bound, kl_divergence, latent_prior, lower_bound
+from condshap.vaeac.network.objective import Regulariser, importance_bound, kl_divergence, latent_prior, lower_bound
 
 CPU = torch.device("cpu")
 LAYOUT = Layout.of([3, 0, 0, 2, 0, 0])
@@ -92,7 +92,7 @@ def test_iwae_with_many_draws_is_at_least_the_bound(a_batch):
         many, _ = importance_bound(
             parameters.tensors, LAYOUT, batch, torch.randn(1, 400, 40, 3), floors, latent_floor=1e-3
         )
-        settings = {"latent_floor": 1e-3, "sigma_mu": 1e4, "sigma_sigma": 1e4}
+        settings = {"latent_floor": 1e-3, "regularise": Regulariser(1e4, 1e4)}
         single = [
             lower_bound(parameters.tensors, LAYOUT, batch, torch.randn(1, 40, 3), floors, **settings) for _ in range(50)
         ]

@@ -7,6 +7,7 @@ import pytest
 
 from condshap.exceptions import NotFittedError, SchemaError, StorageError
 from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac.training.checkpoint import MaskQuery
 
 LEVELS = [3, 0, 0, 2, 0, 0]
 QUICK = VAEACConfig(epochs=4, width=16, latent=4)
@@ -160,9 +161,8 @@ def test_extreme_and_constant_columns():
 
 def test_groups_and_coalitions_can_be_given(mixed_rows):
     coalitions = np.array([[True] * 3 + [False] * 3, [False] * 3 + [True] * 3])
-    model = Networks(QUICK).fit(
-        mixed_rows(60), LEVELS, coalitions=coalitions, probabilities=np.array([0.5, 0.5]), membership=[0, 0, 0, 1, 1, 1]
-    )
+    masks = MaskQuery.of(coalitions, np.array([0.5, 0.5]), [0, 0, 0, 1, 1, 1])
+    model = Networks(QUICK).fit(mixed_rows(60), LEVELS, masks=masks)
     assert np.isfinite(model.sample(mixed_rows(2), coalitions, 4)).all()
 
 

@@ -8,6 +8,7 @@ import torch
 
 from condshap.exceptions import OptionError, SchemaError
 from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac.training.checkpoint import MaskQuery
 from condshap.vaeac.training.learning_rate import Schedule
 
 LEVELS = [3, 0, 0, 2, 0, 0]
@@ -37,9 +38,9 @@ def test_training_in_two_parts_equals_training_at_once(a, changes, mixed_rows):
 
 def test_training_goes_on_after_storage_with_the_same_coalitions(mixed_rows):
     X, coalitions = mixed_rows(90), np.array([[True] * 3 + [False] * 3, [False] * 3 + [True] * 3])
-    given = {"coalitions": coalitions, "probabilities": np.array([0.3, 0.7]), "membership": [0, 0, 0, 1, 1, 1]}
-    at_once = Networks(replace(CONFIG, epochs=6)).fit(X, LEVELS, **given)
-    first = Networks(replace(CONFIG, epochs=3)).fit(X, LEVELS, **given)
+    masks = MaskQuery.of(coalitions, np.array([0.3, 0.7]), [0, 0, 0, 1, 1, 1])
+    at_once = Networks(replace(CONFIG, epochs=6)).fit(X, LEVELS, masks=masks)
+    first = Networks(replace(CONFIG, epochs=3)).fit(X, LEVELS, masks=masks)
     arrays, about = first.to_state(keep_optimiser=True)
     assert all(isinstance(array, np.ndarray) for array in arrays.values())
     again = Networks.from_state({name: array.copy() for name, array in arrays.items()}, about)
