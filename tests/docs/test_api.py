@@ -77,8 +77,10 @@ def test_public_name_is_in_the_reference(path):
 @pytest.mark.parametrize("approach", cs.available_approaches())
 def test_approach_is_in_the_reference_and_has_a_section(approach):
     home = importlib.import_module(f"condshap.approaches.{approach}")
-    assert is_documented(home.APPROACH)
-    assert f"\n## {approach}\n" in (DOCS / "approaches.md").read_text()
+    where = f"condshap.approaches.{approach}.{home.APPROACH.__name__}"
+    assert is_documented(home.APPROACH), f"add '.. autoclass:: {where}' to docs/api.md"
+    page = (DOCS / "approaches.md").read_text()
+    assert f"\n## {approach}\n" in page, f"add a section '## {approach}' to docs/approaches.md"
 
 
 @pytest.mark.parametrize("name", [name for name in cs.__all__ if inspect.isclass(getattr(cs, name))])

@@ -40,9 +40,14 @@ def check_approach(approach: Any) -> None:
         for name, check in approach_checks():
             try:
                 check(case)
-            except Exception as error:
+            except AssertionError as error:
                 raise AssertionError(
                     f"approach '{approach.name}' breaks the promise '{name}' on {case.kind} features: {error}"
+                ) from error
+            except Exception as error:
+                raise AssertionError(
+                    f"approach '{approach.name}' breaks the promise '{name}' on {case.kind} features: it raised "
+                    f"{type(error).__name__} on a table of {len(case.train)} rows: {error}"
                 ) from error
 
 
