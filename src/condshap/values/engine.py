@@ -117,10 +117,10 @@ class ValueEngine:
                 spread.add(block.coalitions, block.rows, moments.members)
         return replace(found, n_evaluations=n_evaluations)
 
-    def rows_at_once(self, n_features: int) -> int:
+    def rows_at_once(self, n_features: int, most: int = _BLOCK_ROWS) -> int:
         """Rows of samples that fit the memory budget, shared by all workers, in one call of the model."""
         budget = self.settings.memory_budget // max(1, self.settings.n_jobs)
-        return min(_BLOCK_ROWS, rows_that_fit(budget, n_features))
+        return min(most, rows_that_fit(budget, n_features))
 
     def _goes_to_device(self, group: Group) -> bool:
         return self.settings.device is not None and all(draws_on_device(one.approach) for one in group)
@@ -170,8 +170,7 @@ class ValueEngine:
 
     def _samples_at_once(self, approach: Any, n_features: int, k: int) -> int:
         """Samples of a block, with k of each pair: what fits the device, or the host's budget, if the model is there."""
-        budget = self.settings.memory_budget // max(1, self.settings.n_jobs)
-        here = min(_BLOCK_ROWS * (2 if k >= _MANY else 1), rows_that_fit(budget, n_features))
+        here = self.rows_at_once(n_features, _BLOCK_ROWS * (2 if k >= _MANY else 1))
         if self.settings.device is None or not draws_on_device(approach):
             return here
         from condshap.models.on_device import on_device

@@ -57,9 +57,13 @@ class Moments:
     members: Values | None = None
     """How far means of the members of an ensemble are from that of all, (E, C, R, O), where that was asked for."""
 
+    def scale(self, factors: Floats) -> Values:
+        """What turns the variances into honest ones, (C, 1, O): measured `factors` (C, O) where they are nominal."""
+        return np.where(self.is_nominal[:, None], factors, 1.0)[:, None, :]
+
     def honest(self, factors: Floats) -> Values:
         """Variances (C, R, O) with measured `factors` (C, O) where they are nominal."""
-        return self.variances * np.where(self.is_nominal[:, None], factors, 1.0)[:, None, :]
+        return self.variances * self.scale(factors)
 
 
 def join_rows(tables: Sequence[tuple[Masks, ValueTable]]) -> ValueTable:

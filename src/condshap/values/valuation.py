@@ -115,10 +115,10 @@ def _estimate(
 
 def _complete(game: Game, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
     """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
-    values = moments.means  # this explanation's own array, so worked on in place
+    values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
     is_grand = positions == len(game.plan.masks) - 1
     values[positions == 0], values[is_grand] = game.base_value, predictions
-    variances = moments.honest(factors[positions])
+    variances *= moments.scale(factors[positions])
     errors = np.sqrt(variances, out=variances)
     n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
     return ValueTable(game.plan.masks[positions], values, errors, n_evaluations)
