@@ -171,8 +171,8 @@ class VAEACConfig(VAEACFields):
         """Decide on the warm-up, by what hidden features tell about each other, see `LinearModel.shared_information`.
 
         15 % of the epochs where that is much, up to 30 % where these have few steps: latents of duplicates were found in
-        about 180. Below 500 rows always 40 %: without it, draws from 300 rows failed the check of draws in 21 of 36 fits
-        of six designs, with it in none, and Shapley values were as good.
+        about 180. Below 500 rows always 40 %: without it, draws of small tables often fail the check of draws, because
+        hidden features are drawn too independently of each other.
         """
         if self.kl_warmup is not None:
             return self
