@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from condshap import __version__
 from condshap.exceptions import CondShapError, StorageError
 from condshap.storage.sealing import is_sealed
 
@@ -28,7 +28,7 @@ HEADER, SEAL = "condshap", "condshap.seal"
 
 def new_header(kind: str, **facts: Any) -> str:
     """JSON text of a header; `facts` that JSON cannot hold are a TypeError or ValueError."""
-    about = {"kind": kind, "format_version": FORMAT_VERSION, "written_by": version("condshap")}
+    about = {"kind": kind, "format_version": FORMAT_VERSION, "written_by": __version__}
     return json.dumps({**about, **facts})
 
 
