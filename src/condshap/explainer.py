@@ -57,6 +57,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Coalitions and weights of your own, see `CoalitionPlan.given`.
     groups : mapping of name to columns, optional
         Groups of features as players; they must partition the features.
+    causal_ordering : list of lists of players, optional
+        Components of players, causes first; together they name every player once. See `confounding` and `asymmetric`.
+    confounding : bool, or one per component, optional
+        None explains with conditional v(S). Otherwise v(S) = E[f(X) | do(x_S)] by `causal_ordering`: setting a feature moves
+        its effects, not its causes. True says that something unseen causes the features of a component together, so that
+        setting one of them tells nothing about the others; False that they influence each other.
+    asymmetric : bool
+        Average only over orders of players that respect `causal_ordering`, so that causes get what their effects pass on.
+        Components of more than ten players are sampled with `n_coalitions` coalitions each.
     base_value : float, or one per output, optional
         v of the empty coalition; by default the mean prediction over the training rows.
     output : str or int, optional
@@ -119,6 +128,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         max_coalitions: int | None = None,
         coalitions: CoalitionPlan | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
+        causal_ordering: Sequence[Sequence[str]] | None = None,
+        confounding: bool | Sequence[bool] | None = None,
+        asymmetric: bool = False,
         base_value: float | Sequence[float] | None = None,
         output: str | int | None = None,
         seed: int = 0,
@@ -139,6 +151,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.max_coalitions = max_coalitions
         self.coalitions = coalitions
         self.groups = groups
+        self.causal_ordering = causal_ordering
+        self.confounding = confounding
+        self.asymmetric = asymmetric
         self.base_value = base_value
         self.output = output
         self.seed = seed
@@ -264,6 +279,9 @@ def explain(
     max_coalitions: int | None = None,
     coalitions: CoalitionPlan | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    causal_ordering: Sequence[Sequence[str]] | None = None,
+    confounding: bool | Sequence[bool] | None = None,
+    asymmetric: bool = False,
     base_value: float | Sequence[float] | None = None,
     output: str | int | None = None,
     seed: int = 0,
@@ -286,6 +304,9 @@ def explain(
         max_coalitions=max_coalitions,
         coalitions=coalitions,
         groups=groups,
+        causal_ordering=causal_ordering,
+        confounding=confounding,
+        asymmetric=asymmetric,
         base_value=base_value,
         output=output,
         seed=seed,

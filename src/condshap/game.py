@@ -9,9 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from condshap.coalitions import CoalitionPlan, Players
+from condshap.coalitions.ordering import Ordering, chain_of
 from condshap.draw_check import DrawCheck
 from condshap.models.predictor import Predictor
 from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.chains import Chain
 from condshap.schema import FeatureSchema
 from condshap.types import Floats, Indices, Masks, Outputs, Rows, Table
 from condshap.values.assignments import Part
@@ -30,6 +32,7 @@ class Setup:
     function, reading, knots, read_limit : an additive model as it was read, how, at which values, and how far its sums may
         be from the model's predictions, (O,); None where the model is asked
     n_samples, asked_samples : (C,) samples per coalition, and those where the model must be asked after all
+    ordering : causal order of the players, None without one
     seed : names the random streams
     target_error : largest Monte Carlo error that is wanted, or None
     is_base_given : whether the user gave the base value
@@ -49,9 +52,16 @@ class Setup:
     read_limit: Floats | None
     n_samples: Indices
     asked_samples: Indices
+    ordering: Ordering | None
     seed: int
     target_error: float | None
     is_base_given: bool
+
+    @property
+    def chain(self) -> Chain | None:
+        """How unknown features are drawn after known ones were set; None where v(S) is conditional."""
+        is_causal = self.ordering is not None and self.ordering.is_causal
+        return chain_of(self.ordering, self.players) if self.ordering is not None and is_causal else None
 
 
 @dataclass(frozen=True, eq=False)

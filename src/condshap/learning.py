@@ -20,6 +20,7 @@ from condshap.approaches.base import (
 )
 from condshap.coalitions import CoalitionPlan, Players, make_plan
 from condshap.coalitions.nested import beginning, learning_pairs, nested_plan
+from condshap.coalitions.ordering import Ordering, chain_of, drawing_plan, ordered_plan
 from condshap.draw_check import DrawCheck
 from condshap.draw_check.checking import announce_departures, check_draws
 from condshap.exceptions import CoalitionError, CondShapWarning, OptionError
@@ -27,6 +28,7 @@ from condshap.game import Game, Setup
 from condshap.models.additive_proof import TrainingProof
 from condshap.models.predictor import Predictor
 from condshap.models.read_additive import find_knots, kind_of_reading, read_function
+from condshap.numerics.chains import Chain
 from condshap.options import (
     check_choice,
     check_coalitions,
@@ -45,11 +47,12 @@ from condshap.storage.digests import digest_of_fit
 from condshap.types import Indices, Outputs, Rows, Table
 from condshap.values.assignments import Part, make_parts
 from condshap.values.engine import ValueEngine
+from condshap.values.interventions import check_intervenes, intervene
 from condshap.values.null_players import find_constants, find_unread
 from condshap.values.outcomes import without_model
 from condshap.values.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
 from condshap.values.table import Settings
-from condshap.values.valuation import aim_of, error_factors
+from condshap.values.valuation import aim_of, answering, error_factors
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer
@@ -109,13 +112,17 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
     rows = schema.encode(X) if encoded is None else encoded
     _check_training(rows, schema)
     players = Players.of(schema.names, explainer.groups)
-    plan, pairs = _make_plan(explainer, len(players))
+    ordering = read_ordering(explainer, players)
+    plan, pairs = _make_plan(explainer, len(players), ordering)
     usual = _learning_plan(plan, pairs)
     parts = make_parts(explainer.approach, plan)
+    chain = None if ordering is None or not ordering.is_causal else chain_of(ordering, players)
+    if chain is not None:
+        check_intervenes(parts)
     for part in parts:
         check_supported(part.approach, schema)
         check_missing(part.approach, rows, schema, what="training rows")
-        check_approach_options(part.approach, rows, schema, plan=_of_features(usual, players))
+        check_approach_options(part.approach, rows, schema, plan=_of_features(usual, players, chain))
     examples = without_gaps(rows)
     predictor = _find_predictor(explainer, schema, rows, examples)
     budget = parse_memory(explainer.memory_budget)
@@ -127,6 +134,7 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
         _check_sampling(explainer, asked)
         return share_samples(asked, plan, usual, explainer.n_samples, len(rows))
 
+    asked = intervene(parts, chain, is_fitted=False)
     setup = Setup(
         schema=schema,
         players=players,
@@ -140,8 +148,9 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
         reading=kind_of_reading(function),
         knots=knots,
         read_limit=None if function is None else proof.limit,
-        n_samples=samples(without_model(parts, function)),
-        asked_samples=samples(parts),
+        n_samples=samples(without_model(asked, function)),
+        asked_samples=samples(asked),
+        ordering=ordering,
         seed=int(explainer.seed),
         target_error=explainer.target_error,
         is_base_given=explainer.base_value is not None,
@@ -183,7 +192,7 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
 
 def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: Rows, seed: int) -> tuple[Part, ...]:
     """Fit the approaches to training rows (N, M); what they leave open, the explainer decides."""
-    plan = _of_features(_learning_plan(setup.plan, setup.pairs), setup.players)
+    plan = _of_features(_learning_plan(setup.plan, setup.pairs), setup.players, setup.chain)
     for part in parts:
         for option in part.can.leaves_open:
             if getattr(part.approach, option) == "auto":
@@ -237,6 +246,29 @@ def check_options(explainer: Explainer) -> None:
         raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
 
 
+def read_ordering(explainer: Explainer, players: Players) -> Ordering | None:
+    """Read the causal order of an explainer, or refuse it together with its other options."""
+    ordering = Ordering.of(players, explainer.causal_ordering, explainer.confounding, explainer.asymmetric)
+    if ordering is not None and ordering.is_asymmetric:
+        for name, is_given in (
+            ("coalitions", explainer.coalitions is not None),
+            ("n_coalitions='auto'", explainer.n_coalitions == "auto"),
+        ):
+            if is_given:
+                raise OptionError(
+                    f"asymmetric=True must go without {name}: only coalitions that respect causal_ordering count, and they "
+                    "have no complements to judge errors by. Leave it out, or set n_coalitions to a number."
+                )
+    if ordering is not None and ordering.changes_nothing:
+        warnings.warn(
+            "causal_ordering changes nothing without confounding or asymmetric=True. Set confounding=False for causal "
+            "values without hidden causes, or leave causal_ordering out.",
+            CondShapWarning,
+            stacklevel=2,
+        )
+    return ordering
+
+
 def _check_training(rows: Rows, schema: FeatureSchema) -> None:
     check_training_rows(rows, schema)
     if len(rows) < _FEW_ROWS:
@@ -248,9 +280,11 @@ def _check_training(rows: Rows, schema: FeatureSchema) -> None:
         )
 
 
-def _make_plan(explainer: Explainer, n_players: int) -> tuple[CoalitionPlan, Indices]:
+def _make_plan(explainer: Explainer, n_players: int, ordering: Ordering | None) -> tuple[CoalitionPlan, Indices]:
     """Coalitions that may be used, and for ``n_coalitions="auto"`` the order (n, 2) in which pairs of them are."""
     no_order = np.zeros((0, 2), dtype=np.intp)
+    if ordering is not None and ordering.is_asymmetric:
+        return ordered_plan(ordering, explainer.n_coalitions, seed=explainer.seed), no_order
     if explainer.coalitions is not None:
         if explainer.coalitions.n_players != n_players:
             raise CoalitionError(
@@ -270,9 +304,10 @@ def _learning_plan(plan: CoalitionPlan, pairs: Indices) -> CoalitionPlan:
     return beginning(plan, pairs, learning_pairs(plan.n_players, len(pairs)))[0]
 
 
-def _of_features(plan: CoalitionPlan, players: Players) -> CoalitionPlan:
-    """The plan over features: approaches see these, not groups of them."""
-    return replace(plan, masks=players.feature_masks(plan.masks))
+def _of_features(plan: CoalitionPlan, players: Players, chain: Chain | None) -> CoalitionPlan:
+    """What approaches are asked for: coalitions of features, not of groups, or single steps of a causal chain."""
+    own = replace(plan, masks=players.feature_masks(plan.masks), components=())
+    return own if chain is None else drawing_plan(chain, own)
 
 
 def _find_predictor(explainer: Explainer, schema: FeatureSchema, rows: Rows, examples: Rows) -> Predictor:
@@ -301,12 +336,19 @@ def _check_draws(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows
     """Compare training rows (N, M) with draws, and warn if they do not look alike."""
     if not explainer.check_draws:
         return None
-    found = check_draws(parts, rows, setup.schema, setup.plan, setup.masks, seed=setup.seed)
+    plan, masks = setup.plan, setup.masks
+    if setup.chain is not None:
+        plan = _of_features(plan, setup.players, setup.chain)
+        masks, parts = (
+            plan.masks,
+            [replace(part, positions=np.arange(len(plan.masks))[plan.interior]) for part in parts],
+        )
+    found = check_draws(parts, rows, setup.schema, plan, masks, seed=setup.seed)
     announce_departures(found, parts)
     return found
 
 
 def _samples_for_target(game: Game, rows: Rows, settings: Settings) -> Indices:
     """Samples per coalition (C,) with which a typical training row of (N, M) reaches `target_error`."""
-    parts, aim = without_model(game.parts, game.function), aim_of(game, game.error_factors)
+    parts, aim = answering(game, game.parts, game.function), aim_of(game, game.error_factors)
     return choose_samples(parts, ValueEngine(game.predictor, settings), rows, game.masks, aim, seed=game.seed)

@@ -46,6 +46,8 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     -------
     Values that sum to v(all) - v(0) exactly, and standard errors from Monte Carlo and from sampling of coalitions.
     """
+    if plan.components:
+        return _solve_steps(values, std_errors, plan)
     if plan.is_kriged and not plan.is_exact:
         return solve_pairs(values, std_errors, plan)[0]
     n_coalitions, n_rows, n_outputs = values.shape
@@ -60,6 +62,19 @@ def solve_shapley(values: Values, std_errors: Values, plan: CoalitionPlan) -> Sh
     shape = (plan.n_players, n_rows, n_outputs)
     deviation = np.sqrt(np.maximum(variance, 0.0))
     return ShapleyValues(phi.reshape(shape).swapaxes(0, 1).copy(), deviation.reshape(shape).swapaxes(0, 1).copy())
+
+
+def _solve_steps(values: Values, std_errors: Values, plan: CoalitionPlan) -> ShapleyValues:
+    """Asymmetric values (Frye, Rowat and Feige 2020): Shapley values of one component's game after the other."""
+    phi, errors = np.zeros((2, values.shape[1], plan.n_players, values.shape[2]))
+    for step in plan.steps():
+        own = solve_shapley(values[step.positions], std_errors[step.positions], step.plan)
+        phi[:, step.players], errors[:, step.players] = own.values, own.std_errors
+        # the sums of a sampled component are known but for the noise of its two ends, which kriging takes as exact
+        if not step.plan.is_exact:
+            ends = (std_errors[step.positions[[0, -1]]] ** 2).sum(axis=0) / len(step.players) ** 2
+            errors[:, step.players] = np.hypot(errors[:, step.players], np.sqrt(ends)[:, None])
+    return ShapleyValues(phi, errors)
 
 
 def solve_pairs(values: Values, std_errors: Values, plan: CoalitionPlan) -> tuple[ShapleyValues, Floats]:

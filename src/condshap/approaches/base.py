@@ -101,6 +101,8 @@ class Capabilities:
     default_samples : samples per row and coalition that it wants; None leaves the choice to the engine, by coalition size
     draws_on_device : it has `sample_on`, see `DeviceSampler`
     expects, expects_exactly : it has `expect`, see `Expecting`; one outcome a pair says it all
+    follows_chains : it has ``along(chain) -> approach``, a copy that draws along a causal chain by itself
+    draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
     has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread tells the error of training
     is_storable : it has `to_state` and `from_state`, see `Storable`
     checks_options : it has ``check_options(X, schema, *, plan)``, which refuses its options before anything is trained
@@ -117,6 +119,8 @@ class Capabilities:
     draws_on_device: bool = False
     expects: bool = False
     expects_exactly: bool = False
+    follows_chains: bool = False
+    draws_each: bool = False
     has_members: bool = False
     is_storable: bool = False
     checks_options: bool = False
@@ -150,6 +154,14 @@ class DeviceSampler(Protocol):
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Sample as `sample` does, up to rounding; sums in an order that does not depend on the number of rows."""
+        ...
+
+
+class EachSampler(Protocol):
+    """What a sampler may offer beyond `sample`: samples whose known features differ from sample to sample."""
+
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
+        """Sample once for each of K rows of R pairs, (R, K, M), given the features of a coalition (M,); `keys` (R,)."""
         ...
 
 
@@ -259,7 +271,8 @@ def capabilities_of(approach: Any) -> Capabilities:
 
 
 _DECLARED_BY = {
-    "sample_on": "draws_on_device", "expect": "expects", "estimate_members": "has_members", "to_state": "is_storable",
+    "sample_on": "draws_on_device", "along": "follows_chains", "sample_each": "draws_each", "expect": "expects",
+    "estimate_members": "has_members", "to_state": "is_storable",
     "check_options": "checks_options", "default_samples": "default_samples", "expects_exactly": "expects_exactly",
     "ignores_dependence": "ignores_dependence", "compares_all_rows": "compares_all_rows", "packages": "packages",
     "asks_model_to_sample": "asks_model_to_sample",

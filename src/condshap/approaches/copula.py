@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,7 +14,8 @@ from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, O
 from condshap.approaches.gaussian import COVARIANCES, fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction
-from condshap.numerics.gaussian import NormalModel, draw_conditional
+from condshap.numerics.chains import Chain
+from condshap.numerics.gaussian import ChainedNormal, NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.options import check_choice
 from condshap.schema import FeatureSchema, Kind
@@ -49,7 +51,11 @@ class Copula(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        draws_on_device=True, expects=True, is_storable=True, checks_options=True
+        draws_on_device=True,
+        expects=True,
+        is_storable=True,
+        checks_options=True,
+        follows_chains=True,
     )
 
     def __init__(self, margins: str = "empirical", covariance: str = "sample") -> None:
@@ -105,6 +111,13 @@ class Copula(BaseEstimator):  # type: ignore[misc]
             known = torch.as_tensor(masks[:, j], device=device)[:, None, None]
             rows[..., j] = torch.where(known, given[None, :, None, j], from_scores(margin, rows[..., j]))
         return DeviceDraws(rows)
+
+    def along(self, chain: Chain) -> Copula:
+        """Copy that draws along a causal chain: maps of the components are composed, so one draw does it all."""
+        chained = copy(self)
+        model = self.model_
+        chained.model_ = ChainedNormal(model.mean, model.scale, model.correlation, chain)
+        return chained
 
     def to_state(self) -> State:
         """Store the margin of every column and the correlation of the normal scores."""

@@ -14,7 +14,7 @@ from condshap.exceptions import OptionError
 from condshap.numerics.affine import AdditiveFunction, add_terms
 from condshap.options import floats_or_nan
 from condshap.schema import FeatureSchema, Kind
-from condshap.seeding import stream_words
+from condshap.seeding import hash_words, stream_words
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 
@@ -44,7 +44,12 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=250, expects=True, expects_exactly=True, is_storable=True, checks_options=True
+        default_samples=250,
+        expects=True,
+        expects_exactly=True,
+        is_storable=True,
+        checks_options=True,
+        draws_each=True,
     )
 
     def __init__(
@@ -100,6 +105,14 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
             weights[c] = np.arange(width) < n_chosen[:, None]
             factor[c] = 1 - n_chosen / sizes
         return Donors(indices, self.rows_, weights, error_factor=factor, may_repeat=False)
+
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
+        """Choose one donor from the leaf of each of the rows (R, K, M)."""
+        flat, names = X.reshape(-1, X.shape[2]), hash_words(keys[:, None], np.arange(X.shape[1])[None]).ravel()
+        words = stream_words(seed, f"{self.name} each", mask[None], names)[0]
+        start = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        chosen, _ = self._donors(flat, mask, 1, start)
+        return np.where(mask, X, self.rows_[chosen[:, 0]].reshape(X.shape))
 
     def expect(
         self, X: Rows, masks: Masks, n_samples: int, *, function: AdditiveFunction, keys: RowKeys, seed: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,8 +16,10 @@ from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, O
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
 from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
+from condshap.numerics.chains import Chain
 from condshap.numerics.curves import CurvedFunction
 from condshap.numerics.gaussian import (
+    ChainedNormal,
     NormalModel,
     conditional_margins,
     correlation_of,
@@ -57,7 +60,12 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        draws_on_device=True, expects=True, expects_exactly=True, is_storable=True, checks_options=True
+        draws_on_device=True,
+        expects=True,
+        expects_exactly=True,
+        is_storable=True,
+        checks_options=True,
+        follows_chains=True,
     )
 
     def __init__(self, mean: Floats | None = None, covariance: str | Floats = "sample") -> None:
@@ -109,6 +117,13 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
             for j, mean, sd in zip(*conditional_margins(self.model_, X, mask), strict=True):
                 function.add_expected(j, mean, sd, total)
         return Outcomes(values)
+
+    def along(self, chain: Chain) -> Gaussian:
+        """Copy that draws along a causal chain: maps of the components are composed, so one draw does it all."""
+        chained = copy(self)
+        model = self.model_
+        chained.model_ = ChainedNormal(model.mean, model.scale, model.correlation, chain)
+        return chained
 
     def to_state(self) -> State:
         """Store mean, scale and correlation."""

@@ -12,7 +12,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.numerics.affine import AdditiveFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
-from condshap.seeding import derive_seed, stream_words
+from condshap.seeding import derive_seed, hash_words, stream_words
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import Masks, RowKeys, Rows
 
@@ -33,7 +33,12 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=128, expects=True, expects_exactly=True, is_storable=True, ignores_dependence=True
+        default_samples=128,
+        expects=True,
+        expects_exactly=True,
+        is_storable=True,
+        ignores_dependence=True,
+        draws_each=True,
     )
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
@@ -51,6 +56,13 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         words = stream_words(seed, self.name, masks, keys)
         indices = random_subsets(words, n_samples, n_train, derive_seed(seed, self.name))
         return Donors(indices, self.rows_, error_factor=1 - n_samples / n_train, may_repeat=False)
+
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
+        """Choose one donor for each of the rows (R, K, M), whatever is known of it."""
+        names = hash_words(keys[:, None], np.arange(X.shape[1])[None])
+        words = stream_words(seed, f"{self.name} each", mask[None], names.ravel())[0]
+        chosen = (words % np.uint64(len(self.rows_))).astype(np.intp).reshape(names.shape)
+        return np.where(mask, X, self.rows_[chosen])
 
     def expect(
         self,

@@ -88,6 +88,7 @@ class VAEAC(VAEACOptions):
             default_samples=_PAPER_SAMPLES if self.draws == "plain" else None,
             draws_on_device=True,
             expects=True,
+            draws_each=True,
             is_storable=True,
             checks_options=True,
             fills_missing=vars(self).get("fills_missing_", False),
@@ -182,6 +183,10 @@ class VAEAC(VAEACOptions):
         return DrawnRows(
             rows, every, self._error_factor, mixture.may_repeat(masks, n_samples), mixture.members(n_samples)
         )
+
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
+        """Draw once for each of the rows (R, K, M), the k-th of a pair by the member that draws the k-th sample."""
+        return self._mixture.sample_each(X, mask, keys=keys, seed=seed, fill_missing=self.fills_missing_)
 
     def sample_on(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int, device: str) -> DeviceDraws:
         """Draw the same and leave it on the device."""

@@ -32,6 +32,8 @@ class CoalitionPlan:
         Coalitions added because the sample alone could not tell some players apart.
     is_kriged : bool
         The coalitions are whole pairs that keep apart, so kriging can be used in place of the regression.
+    components : tuple of tuples of positions of players
+        In causal order, where only orders of players that respect it count; empty where all orders do.
     """
 
     masks: Masks
@@ -40,6 +42,7 @@ class CoalitionPlan:
     is_exact: bool
     n_repaired: int = 0
     is_kriged: bool = False
+    components: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def given(cls, masks: Masks, weights: Floats) -> CoalitionPlan:
@@ -83,6 +86,28 @@ class CoalitionPlan:
         weights = self.weights[self.interior]
         return self.masks[self.interior], weights / weights.sum() if len(weights) else weights
 
+    @property
+    def has_all(self) -> bool:
+        """Whether no coalition that counts is left out."""
+        return self.is_exact or (bool(self.components) and all(step.plan.is_exact for step in self.steps()))
+
+    def steps(self) -> list[Step]:
+        """Games of single components, where there are any: T -> v(all earlier players and T)."""
+        steps, earlier = [], np.zeros(self.n_players, dtype=bool)
+        for component in self.components:
+            players = np.array(component)
+            others = np.delete(np.arange(self.n_players), players)
+            positions = np.flatnonzero((self.masks[:, others] == earlier[others]).all(axis=1))
+            masks, weights = self.masks[np.ix_(positions, players)], self.weights[positions]
+            weights[[0, -1]] = 0.0
+            is_exact = len(masks) == 2 ** len(players)
+            own = CoalitionPlan(
+                masks, weights / (weights.sum() or 1.0), self.inclusion[positions], is_exact, is_kriged=not is_exact
+            )
+            steps.append(Step(players, positions, own))
+            earlier[players] = True
+        return steps
+
     def pairs(self) -> list[Indices]:
         """Positions of interior coalitions, each with its complement if that is in the plan too."""
         found: defaultdict[bytes, list[int]] = defaultdict(list)
@@ -91,6 +116,15 @@ class CoalitionPlan:
             found[name.tobytes()].append(position)
         del found[np.packbits(flipped[0]).tobytes()]
         return [np.array(positions) for positions in found.values()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The game of one component: its players (n,), and where its coalitions, `plan`, are in the whole plan, (c,)."""
+
+    players: Indices
+    positions: Indices
+    plan: CoalitionPlan
 
 
 def assemble(

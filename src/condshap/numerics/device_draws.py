@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condshap.numerics.gaussian import NormalModel, condition
+from condshap.numerics.gaussian import NormalModel
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
 from condshap.seeding import Streams
@@ -57,7 +57,7 @@ def _conditionals(model: NormalModel, X: Rows, masks: Masks) -> tuple[Floats, Fl
     C, M = len(masks), X.shape[1]
     centres, transforms = np.tile(X, (C, 1, 1)), np.zeros((C, M, M))
     Z = (X - model.mean) / np.where(model.scale > 0, model.scale, 1.0)
-    for c, given in enumerate(condition(model.correlation, masks)):
+    for c, given in enumerate(model.condition(masks)):
         scale = model.scale[given.unknown]
         transforms[c, : len(given.unknown), given.unknown] = given.factor * scale[:, None]
         centres[c][:, given.unknown] = model.mean[given.unknown] + scale * given.predict(Z)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from condshap.numerics.chains import Chain
 from condshap.numerics.nets import normal_nets, power_of_two_at_least
 from condshap.seeding import Streams
 from condshap.types import Floats, Indices, Masks, Rows
@@ -22,6 +23,41 @@ class NormalModel:
     mean: Floats
     scale: Floats
     correlation: Floats
+
+    def condition(self, masks: Masks) -> list[Conditional]:
+        """What x_unknown is given x_known, for every coalition (C, M)."""
+        return condition(self.correlation, masks)
+
+
+@dataclass(frozen=True, slots=True)
+class ChainedNormal(NormalModel):
+    """A normal distribution whose features are drawn along a causal chain: x_unknown given that x_known was set."""
+
+    chain: Chain
+
+    def condition(self, masks: Masks) -> list[Conditional]:
+        """What x_unknown is after x_known was set, for every coalition (C, M)."""
+        return [self._follow(mask) for mask in masks]
+
+    def _follow(self, mask: Masks) -> Conditional:
+        """Go through the components: each is linear in earlier features, so all of them are in those that were set."""
+        M, known = len(mask), np.flatnonzero(mask)
+        maps, covariance = np.zeros((M, len(known))), np.zeros((M, M))
+        maps[known, np.arange(len(known))] = 1.0
+        for k in range(len(self.chain.components)):
+            new = np.flatnonzero(self.chain.drawn(k, mask[None])[0])
+            if not len(new):
+                continue
+            old = np.flatnonzero(self.chain.given(k, mask[None])[0])
+            across = self.correlation[np.ix_(old, new)]
+            slopes = np.linalg.solve(self.correlation[np.ix_(old, old)], across).T if len(old) else across.T
+            maps[new] = slopes @ maps[old]
+            covariance[new] = slopes @ covariance[old]
+            covariance[:, new] = covariance[new].T
+            own = self.correlation[np.ix_(new, new)] - slopes @ across
+            covariance[np.ix_(new, new)] = slopes @ covariance[np.ix_(old, old)] @ slopes.T + (own + own.T) / 2
+        unknown = np.flatnonzero(~mask)
+        return Conditional(known, unknown, maps[unknown], lower_factor(covariance[np.ix_(unknown, unknown)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +148,7 @@ def draw_conditional(
     out = np.empty((len(masks), n_rows, n_samples, n_features))
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     Z = (X - model.mean) / divisor
-    for c, given in enumerate(condition(model.correlation, masks)):
+    for c, given in enumerate(model.condition(masks)):
         n_unknown = len(given.unknown)
         transform = np.zeros((n_unknown, n_features))
         factor = np.diag(np.sqrt((given.factor**2).sum(axis=1))) if margins_only else given.factor
@@ -129,7 +165,7 @@ def draw_conditional(
 
 def conditional_margins(model: NormalModel, X: Rows, mask: Masks) -> tuple[Indices, Floats, Floats]:
     """Unknown features (u,) of a coalition (M,), their means (u, R) given x_known for rows (R, M), and deviations (u,)."""
-    (given,) = condition(model.correlation, mask[None])
+    (given,) = model.condition(mask[None])
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     means = np.zeros((len(given.unknown), len(X)))
     for i, j in enumerate(given.known):  # one by one: a product of matrices has other bits for other rows beside
@@ -149,8 +185,12 @@ def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats
     out = np.empty((len(masks), len(X), slopes.shape[1]))
     for c, mask in enumerate(masks):
         known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
-        across = model.correlation[np.ix_(known, unknown)] @ (model.scale[unknown, None] * slopes[unknown])
-        moved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across
+        own = model.scale[unknown, None] * slopes[unknown]
+        if isinstance(model, ChainedNormal):
+            moved = model.condition(mask[None])[0].coefficients.T @ own
+        else:
+            across = model.correlation[np.ix_(known, unknown)] @ own
+            moved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across
         out[c] = model.mean[unknown] @ slopes[unknown]
         for i, j in enumerate(known):  # feature by feature: a product of matrices has other bits for other rows beside
             out[c] += X[:, j, None] * slopes[j] + Z[:, j, None] * moved[i]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
@@ -12,6 +14,8 @@ from condshap.types import Floats
 
 def influences(plan: CoalitionPlan) -> Floats | None:
     """A_jS of v(S) on every Shapley value, (P, C): exact, or those of the regression; None where that has no answer."""
+    if plan.components:
+        return _by_steps(plan, influences)
     if plan.is_exact:
         inside, outside = shapley_coefficients(plan.n_players)
         return np.asarray(np.where(plan.masks.T, inside[plan.sizes], outside[plan.sizes]))
@@ -22,12 +26,24 @@ def influences(plan: CoalitionPlan) -> Floats | None:
 
 def squared_influences(plan: CoalitionPlan) -> Floats:
     """A_jS^2 of every v(S) on every Shapley value, (P, C); the largest of several where kriging chooses by the game."""
+    if plan.components:
+        return _by_steps(plan, squared_influences)
     if plan.is_exact or not plan.is_kriged:
         found = influences(plan)
         return np.asarray((wls_operator(plan.masks, plan.weights)[0] if found is None else found) ** 2)
     first, last = np.array(plan.pairs()).T
     found = np.zeros((plan.n_players, len(plan.masks)))  # v of the empty and of the grand coalition is known
     found[:, first] = found[:, last] = kriging_influences(plan.masks[first]) / 4  # o is half a difference
+    return found
+
+
+def _by_steps(plan: CoalitionPlan, of_plan: Callable[[CoalitionPlan], Floats | None]) -> Floats:
+    """Influences (P, C) in the games of single components, as `of_plan` has them."""
+    found = np.zeros((plan.n_players, len(plan.masks)))
+    for step in plan.steps():
+        own = of_plan(step.plan)
+        assert own is not None  # a component's own plan tells its players apart
+        found[np.ix_(step.players, step.positions)] = own
     return found
 
 

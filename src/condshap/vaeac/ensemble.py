@@ -296,7 +296,8 @@ class Networks:
         if asked.n_samples < 1:
             raise OptionError(f"n_samples must be at least 1, got {asked.n_samples}.")
         rows = self._encode(self._fitted().columns, self._fitted().config, X)
-        return Query(rows, X, masks, asked.n_samples, keys, asked.seed, asked.fill_missing, asked.blind)
+        same = (asked.n_samples, keys, asked.seed, asked.fill_missing, asked.blind, asked.points, asked.n_points)
+        return Query(rows, X, masks, *same)
 
     def _values(self, drawn: torch.Tensor, query: Query) -> torch.Tensor:
         """Draws (C, R, K, M) with values in place of the codes of columns that take few."""

@@ -63,6 +63,40 @@ class Mixture:
             rows[q.asked[:, None], q.at] = whole
         return rows
 
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int, fill_missing: bool) -> Rows:
+        """Draw once for each of K rows of R pairs (R, K, M) and a coalition (M,): the k-th by whom `sample` asks for it."""
+        K, flat, names = X.shape[1], X.reshape(-1, X.shape[2]), np.repeat(keys, X.shape[1])
+        asked = Asked(flat, mask[None], 1, names, seed, fill_missing, points=np.tile(np.arange(K), len(X)), n_points=K)
+        if self.repeats is None:
+            return self._draw_each(asked).reshape(X.shape)
+        rows = np.empty_like(flat)
+        for q in self.repeats.questions(flat, mask[None]):
+            assert asked.points is not None
+            own = replace(
+                asked, X=q.rows, masks=q.masks, keys=names[q.at], fill_missing=True, points=asked.points[q.at]
+            )
+            drawn = self._draw_each(own)[None, :, None]
+            rows[q.at] = self.repeats.expand(drawn, flat[q.at], mask[None], fill_missing=fill_missing)[0, :, 0]
+        return rows.reshape(X.shape)
+
+    def _draw_each(self, asked: Asked) -> Rows:
+        """One draw for each row (n, m), by the member whose share of the samples its point is in, (n, m)."""
+        assert asked.points is not None
+        assert asked.keys is not None
+        rows, start = np.empty_like(asked.X), 0
+        for member, n in self._shares(asked.n_points):
+            nets = [(e, own) for e, own in enumerate(self.networks.shares(n))]
+            for e, own in [(-1, n)] if self._is_companion(member) else nets:
+                some = (asked.points >= start) & (asked.points < start + own)
+                start += int(own)
+                if not some.any():
+                    continue
+                share = replace(asked, X=asked.X[some], keys=asked.keys[some], points=asked.points[some])
+                share = replace(share, blind=member == len(self.votes) - 1)
+                drawn = self._draw(member, share) if e < 0 else self.networks.draw(share, [e])
+                rows[some] = as_array(drawn)[0, :, 0]
+        return rows
+
     def expect(
         self,
         function: AdditiveFunction,

@@ -5,6 +5,7 @@ An additive model is not asked where what was read of it holds; rows for which i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from condshap.precision.target_error import Aim, reach_target
 from condshap.types import Floats, Indices, Masks, Outputs, Rows
 from condshap.values.assignments import Part, restrict_parts
 from condshap.values.engine import ValueEngine
+from condshap.values.interventions import intervene
 from condshap.values.outcomes import without_model
 from condshap.values.predictions import fillers_of
 from condshap.values.table import Moments, Settings, ValueTable, join_rows
@@ -67,7 +69,7 @@ def error_factors(game: Game, rows: Rows, settings: Settings) -> Floats:
     """Variance of v(S) over that of independent blocks, (C, O), for approaches that leave it to be measured."""
     factors = np.ones((len(game.plan.masks), len(game.predictor.output_names)))
     quiet = replace(settings, progress=False, n_jobs=1)  # a single call of the model
-    for part in without_model(game.parts, game.function):
+    for part in answering(game, game.parts, game.function):
         if is_sampler(part.approach) and _has_unknown_error(part, rows, game):
             factors[part.positions] = measure_error_factors(
                 part,
@@ -79,6 +81,11 @@ def error_factors(game: Game, rows: Rows, settings: Settings) -> Floats:
                 seed=game.seed,
             )
     return factors
+
+
+def answering(game: Game, parts: Sequence[Part], function: AdditiveFunction | None) -> tuple[Part, ...]:
+    """Parts as the engine asks them: along the causal chain if there is one, with outcomes for samples if f is read."""
+    return without_model(intervene(parts, game.chain), function)
 
 
 def aim_of(game: Game, factors: Floats) -> Aim:
@@ -98,7 +105,7 @@ def _estimate(
 ) -> ValueTable:
     """Value table by what was read of the model, or by the model; what it then needs was not measured at fit."""
     is_usual = function is game.function
-    parts = without_model(restrict_parts(game.parts, positions), function)
+    parts = answering(game, restrict_parts(game.parts, positions), function)
     samples, masks = game.n_samples if is_usual else game.asked_samples, game.masks[positions]
     measured = game.error_factors
     factors = measured if is_usual else np.ones_like(measured)  # of independent draws: no less

@@ -26,7 +26,6 @@ from condshap.vaeac.sampling.tiles import (
     empty_draws,
     member_shares,
     member_steps,
-    noise_pool,
     step_size,
     store_draws,
     tile_size,
@@ -104,9 +103,9 @@ def read_decoder(ensemble: Ensemble, query: Query, reader: Reader) -> Tensor:
     """Pass all samples of a query through the decoder: what `reader` makes of them, (C, R, K, W)."""
     rows, K, shape = query.rows, query.n_samples, ensemble.parameters.shape
     shares = member_shares(ensemble.parameters.n_models, K)
-    pool = noise_pool(K, shape.latent + shape.n_features, query.seed, ensemble.draws, ensemble.device)
+    pool, nets = query.noise(STAGE, shape.latent + shape.n_features, ensemble.draws, ensemble.device)
     size, step = tile_size(max(shares), shape.n_outputs, ensemble.device), step_size(max(shares))
-    pairs = Pairs(rows, query.masks, query.nets(STAGE, pool.shape[-1]), size)
+    pairs = Pairs(rows, query.masks, nets, size)
     work = Workspace(ensemble, rows, size, step)
     out = empty_draws((pairs.n, K, reader.width), ensemble.device)
     with torch.inference_mode():

@@ -21,7 +21,7 @@ from condshap.vaeac.columns.encoding import Layout
 from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.sampling.heads import Heads, Margins, keep_between, make_heads, make_margins
-from condshap.vaeac.sampling.tiles import Pairs, Query, empty_draws, noise_pool, store_draws
+from condshap.vaeac.sampling.tiles import Pairs, Query, empty_draws, store_draws
 
 _STAGE = "linear"
 _TILE = 2**21  # numbers in the largest arrays of a tile
@@ -51,8 +51,8 @@ class LinearMember:
         rows, K = query.rows, query.n_samples
         layout, device = rows.layout, rows.inputs.device
         D = layout.n_inputs
-        pool = noise_pool(K, layout.n_features, query.seed, self.draws, device).double()
-        nets = query.nets(f"{_STAGE} {self.scale}", pool.shape[-1])
+        pool, nets = query.noise(f"{_STAGE} {self.scale}", layout.n_features, self.draws, device)
+        pool = pool.double()
         pairs = Pairs(rows, query.masks, nets, max(1, min(1024, _TILE // (D * (D + K)))))
         given, restore = query.given(), np.argsort(layout.order)
         out = empty_draws((pairs.n, K, layout.n_features), device)

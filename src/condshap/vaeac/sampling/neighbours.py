@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from condshap.seeding import row_keys, stream_words
+from condshap.seeding import hash_words, row_keys, stream_words
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.sampling.tiles import Asked
 
@@ -54,6 +54,7 @@ class Neighbours:
         """
         X, masks, K = asked.X, asked.masks, asked.n_samples
         keys = row_keys(X) if asked.keys is None else asked.keys
+        keys = keys if asked.points is None else hash_words(keys, asked.points)  # rows of a pair go their own ways
         start = stream_words(asked.seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
         out = np.empty((len(masks), len(X), K, X.shape[1]))
         at_once = max(1, _AT_ONCE // self.rows.size)

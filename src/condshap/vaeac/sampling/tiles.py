@@ -40,6 +40,7 @@ class Asked:
     keys : (R,) names of the rows' random streams, by default a hash of their content
     fill_missing : treat known features that are missing as unknown; otherwise they stay NaN
     blind : answer with the same noise, but as if nothing were known
+    points : (R,) the point of its net that each row takes, of a net of `n_points`, with a single sample; None for all points
     """
 
     X: Rows
@@ -49,6 +50,8 @@ class Asked:
     seed: int = 0
     fill_missing: bool = False
     blind: bool = False
+    points: Indices | None = None
+    n_points: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,10 +66,20 @@ class Query:
     seed: int
     fill_missing: bool = False
     blind: bool = False
+    points: Indices | None = None
+    n_points: int = 1
 
-    def nets(self, stage: str, n_nets: int) -> Indices:
-        """Which of the nets each pair takes, (C, R)."""
-        return choose_nets(self.seed, stage, self.masks, self.keys, n_nets)
+    def noise(self, stage: str, n_dims: int, draws: str, device: torch.device) -> tuple[Tensor, Indices]:
+        """Pool of normals (n_dims, points, nets), and which of its nets each pair takes, (C, R).
+
+        Rows that take single points have a pool of nets of one point.
+        """
+        if self.points is None:
+            pool = noise_pool(self.n_samples, n_dims, self.seed, draws, device)
+            return pool, choose_nets(self.seed, stage, self.masks, self.keys, pool.shape[-1])
+        pool = noise_pool(self.n_points, n_dims, self.seed, draws, device)
+        nets = choose_nets(self.seed, stage, self.masks, self.keys, pool.shape[-1])
+        return pool.view(n_dims, 1, -1), self.points * pool.shape[-1] + nets
 
     def kept(self, row: Tensor, known: Tensor) -> Tensor:
         """Entries (P, M) of a tile that stay as they were given: rows (P,), known (P, M)."""
