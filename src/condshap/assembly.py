@@ -58,7 +58,7 @@ def describe(
         seed=game.seed,
         n_samples=tuple(int(k) for k in np.unique(n_samples[plan.interior])),
         n_coalitions=len(plan.masks),
-        is_exact=plan.is_exact,
+        is_exact=plan.has_all,
         n_repaired=plan.n_repaired,
         base_value_from="given" if game.is_base_given else "mean prediction",
         seconds={"fit": game.seconds, "explain": seconds},
@@ -66,8 +66,21 @@ def describe(
         warnings=(*game.warnings, *warned),
         draw_check=game.draw_check,
         made_by=digest_of_maker(game),
+        **_order_of(game),
         **precision,
     )
+
+
+def _order_of(game: Game) -> dict[str, Any]:
+    """Facts about the causal order, where it counts."""
+    order = game.ordering
+    if order is None or not (order.is_causal or order.is_asymmetric):
+        return {}
+    return {
+        "causal_ordering": tuple(tuple(names) for names in order.names(game.players)),
+        "confounding": order.confounded if order.is_causal else None,
+        "asymmetric": order.is_asymmetric,
+    }
 
 
 def assemble_explanation(
@@ -119,12 +132,13 @@ def warn_if_blurred(
     found = blurred(solved.values, solved.std_errors, outputs)
     if found is None:
         return
-    if plan.is_exact:
+    if plan.has_all:
         cure = "Raise n_samples."
     elif is_automatic:
         cure = "Lower the tolerance, raise max_coalitions or n_samples, or use groups."
     else:
-        cure = f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, set n_coalitions='auto', or use groups."
+        more = "" if plan.components else "set n_coalitions='auto', "
+        cure = f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, {more}or use groups."
     announce(f"{found} {cure}", stacklevel=3)
 
 

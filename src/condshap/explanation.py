@@ -49,6 +49,23 @@ class Provenance:
     """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None where nobody estimated them."""
     made_by: str = ""
     """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
+    causal_ordering: tuple[tuple[str, ...], ...] | None = None
+    """Components of players, causes first, where they count."""
+    confounding: tuple[bool, ...] | None = None
+    """Whether each component is confounded, where v(S) is causal; None where it is conditional."""
+    asymmetric: bool = False
+    """Whether only orders of players that respect `causal_ordering` count."""
+
+    @property
+    def question(self) -> str:
+        """What kind of values these are, in a few words."""
+        kinds = ["asymmetric"] * self.asymmetric + ["causal" if self.confounding is not None else "conditional"]
+        if self.causal_ordering is None:
+            return kinds[-1]
+        components = [", ".join(component) for component in self.causal_ordering]
+        marked = zip(components, self.confounding or (False,) * len(components), strict=True)
+        order = " -> ".join(f"{names} (confounded)" if confounded else names for names, confounded in marked)
+        return f"{' '.join(kinds)}, in the order {order}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,11 +123,22 @@ class Explanation:
         return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
 
     @property
+    def has_msev(self) -> bool:
+        """Whether `msev` can judge these values."""
+        return self.provenance.confounding is None
+
+    @property
     def msev(self) -> MSEv:
         """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
 
-        NaN where that variance is not known, with ``n_samples=1``.
+        NaN where that variance is not known, with ``n_samples=1``. Causal values have none: their v(S) is not meant to
+        predict f from what is seen.
         """
+        if not self.has_msev:
+            raise OptionError(
+                f"MSEv judges conditional v(S), but these values are {self.provenance.question}. Explain the same rows "
+                "without confounding to judge the approach."
+            )
         table = self.value_table
         shared = shared_coalitions(table.values)
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])

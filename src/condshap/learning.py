@@ -284,6 +284,7 @@ def _make_plan(explainer: Explainer, n_players: int, ordering: Ordering | None) 
     """Coalitions that may be used, and for ``n_coalitions="auto"`` the order (n, 2) in which pairs of them are."""
     no_order = np.zeros((0, 2), dtype=np.intp)
     if ordering is not None and ordering.is_asymmetric:
+        assert not isinstance(explainer.n_coalitions, str)
         return ordered_plan(ordering, explainer.n_coalitions, seed=explainer.seed), no_order
     if explainer.coalitions is not None:
         if explainer.coalitions.n_players != n_players:

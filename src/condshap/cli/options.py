@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_APPROACH = "vaeac"
 _SETTLED_BY_FIT = (
     "train", "approach", "categorical", "n_samples", "target_error", "n_coalitions", "max_coalitions", "base_value",
-    "output", "additive", "seed", "check_draws",
+    "output", "additive", "seed", "check_draws", "causal_ordering", "confounding", "asymmetric",
 )  # fmt: skip
 
 
@@ -29,6 +30,13 @@ class Additive(StrEnum):
     """Whether a model is additive."""
 
     auto = "auto"
+    yes = "yes"
+    no = "no"
+
+
+class YesNo(StrEnum):
+    """An answer."""
+
     yes = "yes"
     no = "no"
 
@@ -89,6 +97,22 @@ class Settings:
         str | None,
         typer.Option(help="Explain only this output: a class or a position; write name:1 or position:1 if ambiguous."),
     ] = None
+    causal_ordering: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of one component, separated by commas; repeat the option for the next component, causes first.",
+        ),
+    ] = None
+    confounding: Annotated[
+        list[YesNo] | None,
+        typer.Option(
+            help="With --causal-ordering: causal values; whether components are confounded, once for all or one each."
+        ),
+    ] = None
+    asymmetric: Annotated[
+        bool, typer.Option(help="With --causal-ordering: only orders of the features that respect it.")
+    ] = False
     additive: Annotated[
         Additive,
         typer.Option(
@@ -119,6 +143,9 @@ class Settings:
             n_coalitions=self._coalitions(),
             tolerance=self.tolerance,
             max_coalitions=self.max_coalitions,
+            causal_ordering=self._ordering(),
+            confounding=self._confounding(),
+            asymmetric=self.asymmetric,
             base_value=self.base_value,
             output=read_output(self.output),
             additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
@@ -137,6 +164,17 @@ class Settings:
         if text is not None and not text.removeprefix("-").isdigit():
             raise typer.BadParameter(f"must be an integer or 'auto', got '{text}'.", param_hint="--n-coalitions")
         return None if text is None else int(text)
+
+    def _ordering(self) -> list[list[str]] | None:
+        """Components of columns; a column whose name has a comma is written in quotes."""
+        if self.causal_ordering is None:
+            return None
+        return [next(csv.reader([text], skipinitialspace=True), []) for text in self.causal_ordering]
+
+    def _confounding(self) -> bool | list[bool] | None:
+        """Answers as the API accepts them."""
+        answers = [answer is YesNo.yes for answer in self.confounding or ()]
+        return None if not answers else answers[0] if len(answers) == 1 else answers
 
     def refuse_tolerance(self) -> None:
         """Refuse a tolerance that would have no effect."""

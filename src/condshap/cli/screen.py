@@ -81,10 +81,12 @@ def print_written(paths: list[Path], *, as_json: bool) -> None:
 
 def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
     """What was explained and how well, with the mean absolute Shapley value of every player (and output)."""
-    about, msev = explanation.provenance, explanation.msev
-    low, high = msev.interval()
+    about = explanation.provenance
+    msev = explanation.msev if explanation.has_msev else None
+    low, high = (None, None) if msev is None else msev.interval()
     return {
         "approach": about.approach,
+        "values": about.question,
         "n_rows": len(explanation),
         "players": explanation.player_names,
         "outputs": explanation.output_names,
@@ -94,8 +96,8 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
         "reached": about.reached,
         "seconds": seconds,
         "model_rows": explanation.value_table.n_evaluations,
-        "msev": float(msev),
-        "msev_se": msev.total_std_error(),
+        "msev": None if msev is None else float(msev),
+        "msev_se": None if msev is None else msev.total_std_error(),
         "low": low,
         "high": high,
         "mean_abs": abs(explanation.values).mean(axis=0),
@@ -106,7 +108,7 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
 
 def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
     """Say what was explained, how well, and where the file is."""
-    about, msev = explanation.provenance, explanation.msev
+    about = explanation.provenance
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
     kind = "all" if about.is_exact else "a sample of the"
@@ -119,7 +121,10 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
         console.print(
             f"The largest standard error is {about.reached:.2%} of its row's spread (tolerance {about.tolerance:.2%})."
         )
-    if len(explanation) > 1:
+    if about.causal_ordering is not None:
+        console.print(f"Values are {escape(about.question)}.")
+    if len(explanation) > 1 and explanation.has_msev:
+        msev = explanation.msev
         low, high = msev.interval()
         console.print(f"MSEv {float(msev):.4g}, 95 % interval {low:.4g} to {high:.4g} (smaller is better).")
     console.print(f"Written: {escape(str(out))}")

@@ -186,11 +186,13 @@ def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats
     for c, mask in enumerate(masks):
         known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
         own = model.scale[unknown, None] * slopes[unknown]
+        moved: Floats
         if isinstance(model, ChainedNormal):
-            moved = model.condition(mask[None])[0].coefficients.T @ own
+            moved = np.asarray(model.condition(mask[None])[0].coefficients.T @ own)
         else:
             across = model.correlation[np.ix_(known, unknown)] @ own
-            moved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across
+            solved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across
+            moved = np.asarray(solved)
         out[c] = model.mean[unknown] @ slopes[unknown]
         for i, j in enumerate(known):  # feature by feature: a product of matrices has other bits for other rows beside
             out[c] += X[:, j, None] * slopes[j] + Z[:, j, None] * moved[i]

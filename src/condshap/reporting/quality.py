@@ -79,9 +79,12 @@ def judge(explanation: Explanation, compared: Explanation | None = None) -> Judg
 
 def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
     """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
-    n, msev = len(explanation), explanation.msev
+    n, none = len(explanation), [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
+    if not explanation.has_msev:
+        return none
+    msev = explanation.msev
     if len(msev.per_coalition) == 0:  # a single player, or no coalition that all rows have in common
-        return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
+        return none
     values, errors = np.atleast_1d(msev.value), np.atleast_1d(msev.std_error)
     half = [half_width(float(error), n) for error in errors]
     return [(float(v), *not_below_zero(float(v) - h, float(v) + h)) for v, h in zip(values, half, strict=True)]
@@ -248,8 +251,11 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
     n_players = len(explanation.player_names)
     is_grouped = any(len(members) != 1 for members in explanation.membership)
     kind = f"all of 2^{n_players}" if about.is_exact else f"sampled from 2^{n_players}"
+    if about.asymmetric:
+        kind = f"{'all' if about.is_exact else 'some'} of those that respect the order"
     lines = {
         "Model": "" if model is None else _short(model if isinstance(model, str) else repr(model)),
+        "Values": about.question,
         "Approach": about.approach,
         "Options": ", ".join(f"{key}={value!r}" for key, value in about.options.items()) or "none",
         "Rows": f"{len(explanation):,}",

@@ -52,6 +52,8 @@ def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
     known = outputs[~np.isnan(outputs).any(axis=1)][:_EXAMPLES]
     if game.is_base_given or not len(known):
         known = game.predictor(game.example_rows.copy())
+    if game.ordering is not None:
+        facts["order"] = repr(game.ordering)
     found = hashlib.sha256(json.dumps(facts, sort_keys=True, default=repr).encode())
     assert game.training_rows is not None
     _add(found, game.players.membership, game.training_rows, _rounded(known), _rounded(game.base_value))

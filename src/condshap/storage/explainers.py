@@ -18,6 +18,7 @@ import numpy as np
 from condshap.approaches import available_approaches, find_approach
 from condshap.approaches.base import State, restore_approach
 from condshap.coalitions import CoalitionPlan, Players
+from condshap.coalitions.ordering import Ordering
 from condshap.draw_check.result import DrawCheck
 from condshap.exceptions import CondShapWarning, ModelError, NotFittedError, StorageError, listing
 from condshap.explainer import Explainer
@@ -39,6 +40,7 @@ from condshap.values.assignments import Part, new_approach
 _OPTIONS_APART = {"model", "approach", "coalitions"}
 _LEARNED_APART = {
     "schema", "players", "plan", "masks", "parts", "predictor", "function", "draw_check", "training_rows",
+    "ordering",
 }  # fmt: skip
 _CLEARLY = 1e-4  # of the largest prediction; rounding on another machine or device stays far below
 
@@ -95,6 +97,7 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
             parts=parts,
             predictor=predictor,
             function=None,
+            ordering=Ordering.of(players, options["causal_ordering"], options["confounding"], options["asymmetric"]),
             draw_check=None if check is None else DrawCheck.from_json(check),
             training_rows=None,
         )
@@ -121,6 +124,9 @@ def _read_again(game: Game, additive: bool | str) -> AdditiveFunction | None:
 def _take_apart(explainer: Explainer, game: Game) -> State:
     """Everything but the model; plain options and fields that are added later are stored by themselves."""
     options = {k: v for k, v in explainer.get_params(deep=False).items() if k not in _OPTIONS_APART}
+    if game.ordering is not None:  # in whatever lists or arrays it was given
+        order = game.ordering
+        options |= {"causal_ordering": order.names(game.players), "confounding": order.confounded}
     learned = {name: value for name, value in _fields(game).items() if name not in _LEARNED_APART}
     outputs = game.predictor(game.example_rows.copy())
     about_model = {"output_names": game.predictor.output_names, "outputs": outputs, "units": game.predictor.units}

@@ -97,7 +97,10 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
         return np.ascontiguousarray(wide.swapaxes(0, 1))
 
     provenance = about["provenance"]
-    lists = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
+    lists: dict[str, Any] = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
+    order, confounding = provenance["causal_ordering"], provenance["confounding"]
+    lists["causal_ordering"] = None if order is None else tuple(tuple(component) for component in order)
+    lists["confounding"] = None if confounding is None else tuple(confounding)
     check = provenance["draw_check"]
     data = {name.removeprefix("data/"): arrow.column(name) for name in arrow.column_names if name.startswith("data/")}
     return Explanation(

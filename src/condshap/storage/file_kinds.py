@@ -12,14 +12,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from condshap import __version__
 from condshap.exceptions import CondShapError, StorageError
 from condshap.storage.sealing import is_sealed
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Of all files alike. Whoever changes what any of them holds raises it."""
 
 HEADER, SEAL = "condshap", "condshap.seal"
@@ -28,8 +28,15 @@ HEADER, SEAL = "condshap", "condshap.seal"
 
 def new_header(kind: str, **facts: Any) -> str:
     """JSON text of a header; `facts` that JSON cannot hold are a TypeError or ValueError."""
-    about = {"kind": kind, "format_version": FORMAT_VERSION, "written_by": __version__}
+    about = {"kind": kind, "format_version": FORMAT_VERSION, "written_by": _own_version()}
     return json.dumps({**about, **facts})
+
+
+def _own_version() -> str:
+    try:
+        return version("condshap")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "of unknown version"
 
 
 def read_header(text: str | bytes, kind: str, what: str) -> dict[str, Any]:
@@ -110,7 +117,14 @@ class FileKind:
         """Header of a file of this kind."""
         return new_header(self.name, **facts)
 
-    def read_header(self, path: Path, text: str | bytes | None) -> dict[str, Any]:
+    def _own_version() -> str:
+    try:
+        return version("condshap")
+    except PackageNotFoundError:  # a source tree that was never installed
+        return "of unknown version"
+
+
+def read_header(self, path: Path, text: str | bytes | None) -> dict[str, Any]:
         """Parse and check the header of a file; one without a header is not ours."""
         if text is None:
             raise StorageError(f"{self._must(path)}, but is some other {self.container} file. Check the path.")

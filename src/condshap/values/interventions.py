@@ -15,7 +15,7 @@ import numpy as np
 from condshap.approaches.base import Capabilities, Donors, DrawnRows, capabilities_of
 from condshap.exceptions import ApproachError
 from condshap.numerics.chains import Chain
-from condshap.seeding import hash_words, mask_keys, row_keys, stage_word
+from condshap.seeding import hash_words, row_keys, stage_word, stream_words
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.values.assignments import Part
 
@@ -87,8 +87,10 @@ class CausalSampler:
         for some, drawn in found:
             rows[:, some] = drawn.rows
         first = found[0][1]
-        weights = None if first.weights is None else np.ones(rows.shape[:3])
-        for some, drawn in found if weights is not None else ():
+        if first.weights is None:
+            return DrawnRows(rows, None, None, first.may_repeat, first.members)
+        weights = np.ones(rows.shape[:3])
+        for some, drawn in found:
             weights[:, some] = drawn.weights
         return DrawnRows(rows, weights, None, first.may_repeat, first.members)
 
@@ -110,11 +112,11 @@ class _Drawing:
         chain, masks = self.sampler.chain, self.masks
         (R, M), C, K = X.shape, len(masks), self.n_samples
         rows = np.repeat(np.broadcast_to(X, (C, R, M))[:, :, None], K, axis=2)
-        names = hash_words(mask_keys(masks)[:, None], keys[None, :])  # coalitions that share a step share no stream
+        names = stream_words(self.seed, "causal", masks, keys)  # coalitions that share a step share no stream
         may_repeat = np.zeros(C, dtype=bool)
         for k, component in enumerate(chain.components):
             new = component & (~masks | self.gaps)  # (C, M)
-            has_moved = ((~masks | self.gaps) & chain.components[:k].any(axis=0)).any(axis=1)
+            has_moved = np.asarray(((~masks | self.gaps) & chain.components[:k].any(axis=0)).any(axis=1))
             streams = hash_words(stage_word(f"component {k}"), names)
             for given, moved, some in _alike(chain.given(k, masks), has_moved, new.any(axis=1)):
                 own, known = streams[some].ravel(), rows[some].reshape(-1, K, M)
