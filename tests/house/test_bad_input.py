@@ -377,12 +377,12 @@ def test_base_value_of_several_outputs_needs_one_or_one_each():
 
 def test_coalitions_of_another_number_of_players_are_refused():
     plan = cs.CoalitionPlan.given(~np.eye(4, dtype=bool), np.ones(4))
-    with refuses(CoalitionError, "coalitions must be over the 3 players, got coalitions of 4"):
+    with refuses(CoalitionError, "coalitions must be for 3 players, got coalitions for 4"):
         explain(coalitions=plan)
 
 
 def test_explainer_that_is_not_fitted_says_so():
-    with pytest.raises(NotFittedError, match=r"must be fitted before it explains. Call fit\(X_train\) first"):
+    with pytest.raises(NotFittedError, match=r"must be fitted before it can explain. Call fit\(X_train\) first"):
         cs.Explainer(model, approach="gaussian").explain(NUMBERS)
 
 
@@ -392,5 +392,5 @@ def test_few_training_rows_are_announced_and_recorded(n, warns):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         explanation = cs.explain(lambda x: x.sum(axis=1), X, X[:2], approach="gaussian")
-    assert any("at least 50, got 49" in str(w.message) for w in caught) is warns
+    assert any("at least 50 training rows, got 49" in str(w.message) for w in caught) is warns
     assert any("at least 50" in text for text in explanation.provenance.warnings) is warns

@@ -506,7 +506,7 @@ def test_the_digest_of_a_maker_is_the_same_after_the_same_fit_and_after_a_file(t
 
 def test_refining_something_else_is_refused():
     explainer = fit()
-    with pytest.raises(OptionError, match="must be asked of an explainer with n_coalitions='auto', got 100"):
+    with pytest.raises(OptionError, match="refine needs an explainer fitted with n_coalitions='auto', got 100"):
         fit(n_coalitions=100).refine(explainer.explain(X[:1]), tolerance=0.01)
     for other in (fit(seed=1), fit(base_value=3.0), fit(n_coalitions=100)):
         with pytest.raises(OptionError, match="must come from this explainer"):
@@ -527,7 +527,7 @@ def test_refining_something_else_is_refused():
         ({"tolerance": True}, "tolerance must be a number between 0 and 1"),
         ({"max_coalitions": 0}, "max_coalitions must be an integer of at least 1"),
         ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions must come with n_coalitions='auto'"),
-        ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions must not both be given"),
+        ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions cannot be combined"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):
