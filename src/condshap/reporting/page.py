@@ -89,7 +89,7 @@ def _listed(explanations: Explanation | Sequence[Explanation]) -> list[Explanati
             "Pass what explain() returns, or load_explanation(path)."
         )
     if len(given[0]) == 0:
-        raise OptionError("a report must have rows, got an explanation of none. Explain at least one row.")
+        raise OptionError("a report needs rows, got an explanation of none. Explain at least one row.")
     return given
 
 

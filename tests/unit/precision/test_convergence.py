@@ -450,7 +450,7 @@ ELSE = {
 @pytest.mark.parametrize("what", ELSE)
 def test_refining_an_explanation_of_another_maker_is_refused(what):
     mine, other = (fit(**options, tolerance=0.2) for options in ELSE[what])
-    with pytest.raises(OptionError, match=r"must come from this explainer.*Explain the rows anew"):
+    with pytest.raises(OptionError, match=r"must come from this explainer.*Explain the rows again"):
         mine.refine(other.explain(X[:2]), tolerance=0.1)
     assert mine.refine(mine.explain(X[:2]), tolerance=0.1).provenance.made_by == mine.explain(X[:1]).provenance.made_by
 
@@ -526,7 +526,7 @@ def test_refining_something_else_is_refused():
         ({"tolerance": "small"}, "tolerance must be a number between 0 and 1"),
         ({"tolerance": True}, "tolerance must be a number between 0 and 1"),
         ({"max_coalitions": 0}, "max_coalitions must be an integer of at least 1"),
-        ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions must come with n_coalitions='auto'"),
+        ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions needs n_coalitions='auto'"),
         ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions cannot be combined"),
     ],
 )
