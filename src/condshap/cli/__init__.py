@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
+from condshap.cli.demo_and_study import demo, study
 from condshap.cli.explaining import compare, explain, fit
-from condshap.cli.showing import approaches, plot, report
-from condshap.cli.trying import demo, study
+from condshap.cli.reports_and_plots import approaches, plot, report
 
 app = typer.Typer(
     help="Explain predictions of any model with conditional Shapley values, which account for dependent features.",

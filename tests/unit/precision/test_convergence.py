@@ -15,7 +15,7 @@ from condshap.coalitions import all_coalitions, make_plan
 from condshap.coalitions.nested import beginning, nested_plan, pair_sequence
 from condshap.exceptions import CondShapWarning, NotFittedError, OptionError
 from condshap.numerics.kriging import PairKriging
-from condshap.numerics.odd_games import COVARIANCES, Covariance, odd_prior
+from condshap.numerics.kriging_prior import COVARIANCES, Covariance, odd_prior
 from condshap.numerics.shapley import exact_shapley, wls_operator
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.solvers import noise_with_all, solve_pairs, solve_shapley

@@ -31,7 +31,7 @@ def _table(n: int, seed: int) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Explanations of one output (a, b), of two outputs, of other rows, of fewer rows, and of other columns."""
-    where = tmp_path_factory.mktemp("showing")
+    where = tmp_path_factory.mktemp("reports")
     train, rows = _table(80, 0), _table(9, 1)
 
     def save(name: str, X: pd.DataFrame = rows, approach: str = "independence", output: int | None = 0) -> None:
