@@ -33,8 +33,8 @@ def compare(
     Parameters
     ----------
     approaches : names or objects
-    level : of the confidence interval over rows
-    options : any option of `explain` but ``approach``
+    level : level of the confidence interval over rows
+    options : any option of `explain` except ``approach``
 
     Returns
     -------
@@ -42,8 +42,8 @@ def compare(
 
     Notes
     -----
-    Everything that can be refused is refused before the first approach is trained. One that fails later has a line of NaN,
-    and a warning says why; the others are kept.
+    All inputs are checked before the first approach is trained. An approach that fails later gets a line of NaN and a
+    warning that says why; the others are kept.
     """
     level = check_level(level)
     chosen = _listed(approaches)
@@ -71,7 +71,7 @@ def compare(
 
 
 def _listed(approaches: Any) -> list[Any]:
-    """Approaches to compare; a single one is none to compare with."""
+    """Approaches to compare, as a list; a single name is not one."""
     if not isinstance(approaches, str):
         try:
             return list(approaches)
@@ -102,7 +102,7 @@ def describe_approach(ready: Ready) -> str:
 def failure(ready: Ready, error: Exception) -> str:
     """What went wrong with an approach among others."""
     what = str(error) if isinstance(error, CondShapError) else f"{type(error).__name__}: {error}"
-    return f"approach '{describe_approach(ready)}' has no result, the others are kept: {what}"
+    return f"approach '{describe_approach(ready)}' failed, the others are kept: {what}"
 
 
 def check_approaches(names: Iterable[str], X_train: Table, *, categorical: Iterable[str | int] = ()) -> None:

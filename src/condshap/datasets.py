@@ -1,8 +1,8 @@
 """Names -> ready-made tables with a fixed split, for demos, docs and tests; nothing is downloaded.
 
-The rows come from packages that carry them: Abalone from scikit-lego and the penguins from palmerpenguins (both in the
-extra ``demo``), diabetes from scikit-learn. Each loader returns the features with proper dtypes, so that kinds and
-levels need no declaration.
+The rows ship with other packages: Abalone with scikit-lego and the penguins with palmerpenguins (both in the extra
+``demo``), diabetes with scikit-learn. Each loader returns features with proper dtypes, so you need not declare kinds or
+levels.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Dataset:
     X : (n, M) frame, categorical columns as ``category``
     y : (n,) response
     train : (n_train,) positions of the training rows
-    test : (n_test,) positions of the test rows; together with `train` every row once
+    test : (n_test,) positions of the test rows; every row is in either `train` or `test`
     """
 
     X: pd.DataFrame
@@ -72,13 +72,13 @@ class Dataset:
 
 
 def load_abalone(path: str | Path | None = None) -> Dataset:
-    """Abalone: the rings of 4177 snails by seven measurements and their sex (F, I for infant, M).
+    """Abalone: predict the rings of 4177 sea snails from seven measurements and their sex (F, M, or I for infant).
 
-    The split is the one of the paper's authors: 100 test rows, in their order, and 4077 training rows.
+    The split is that of the paper's authors: 100 test rows, in their order, and 4077 training rows.
 
     Parameters
     ----------
-    path : CSV file with scikit-lego's rows and column names, where that package is not installed
+    path : CSV file with scikit-lego's rows and column names, if that package is not installed
 
     Notes
     -----
@@ -98,7 +98,7 @@ def load_abalone(path: str | Path | None = None) -> Dataset:
         # the test rows are positions: in another table they would be other snails
         raise CondShapError(
             f"Abalone must have {_ABALONE_ROWS} rows in the order of the UCI repository and the columns of scikit-lego, "
-            f"got {len(frame)} rows from {path or 'scikit-lego'} and lack columns {listing(absent)}. Install the version "
+            f"got {len(frame)} rows from {path or 'scikit-lego'}, without columns {listing(absent)}. Install the version "
             "in constraints.txt."
         )
     X = frame[list(_ABALONE_COLUMNS)].rename(columns=_ABALONE_COLUMNS)
@@ -114,13 +114,13 @@ def _abalone_rows(path: str | Path | None) -> pd.DataFrame:
     try:
         return pd.read_csv(path)
     except (OSError, ValueError) as error:
-        raise CondShapError(f"Abalone's rows must be a CSV file that can be read, got '{path}': {error}.") from None
+        raise CondShapError(f"Abalone's rows must be in a readable CSV file, got '{path}': {error}.") from None
 
 
 def load_penguins() -> Dataset:
-    """Palmer penguins: the species of 344 birds by island, sex, year and four measurements, some of them missing.
+    """Palmer penguins: predict the species of 344 birds from island, sex, year and four measurements, some missing.
 
-    Missing values are kept as they are. A fifth of the rows, drawn once and for all, are test rows.
+    Missing values stay missing. A fixed random fifth of the rows are test rows.
 
     Notes
     -----
@@ -141,10 +141,10 @@ def load_penguins() -> Dataset:
 
 
 def load_diabetes() -> Dataset:
-    """Diabetes: progression of the disease in 442 patients by age, sex, body mass, blood pressure and six serum values.
+    """Diabetes: predict its progression in 442 patients from age, sex, body mass, blood pressure and six serum values.
 
-    Features are in their own units. ``sex`` is categorical with the codes 1 and 2 of the source. A fifth of the rows,
-    drawn once and for all, are test rows.
+    Features are in their own units. ``sex`` is categorical with the source's codes 1 and 2. A fixed random fifth of the
+    rows are test rows.
 
     Notes
     -----

@@ -19,10 +19,10 @@ class Criterion:
     Attributes
     ----------
     value : (), or (O,) for several outputs; ``float(criterion)`` is the sum over outputs
-    std_error : same shape, from the spread over rows; NaN for a single row. Where the rows are all cells of a
-        categorical design nothing was sampled, and only the spread over repetitions means something.
+    std_error : same shape, from the spread over rows; NaN for a single row. If the rows are all cells of a categorical
+        design, nothing was sampled and only the spread over repetitions is meaningful.
     per_row : (R,) or (R, O)
-    weights : (R,) of the rows, sum to 1
+    weights : (R,) weights of the rows, which sum to 1
     """
 
     value: Floats
@@ -48,14 +48,14 @@ class Criterion:
 class MSEv(Criterion):
     """Mean squared difference between v(S, x) and f(x), EC3, or v_true(S, x), EC2, over interior coalitions and rows.
 
-    Of EC3 only differences between approaches mean something: part of it is the spread of f given x_S.
+    Only differences in EC3 between approaches are meaningful: part of it is the spread of f given x_S.
 
     Attributes
     ----------
     value : (), or (O,) for several outputs; ``float(msev)`` is the sum over outputs
     std_error : same shape, from the spread over rows; NaN for a single row
     per_row : (R,) or (R, O)
-    weights : (R,) of the rows, sum to 1
+    weights : (R,) weights of the rows, which sum to 1
     per_coalition : (C - 2,) or (C - 2, O)
     """
 
@@ -111,7 +111,7 @@ def ec3(
 ) -> MSEv:
     """Mean squared difference between f(x) and contribution functions, eq. (10) of the paper.
 
-    `Explanation.msev` is this criterion of an explanation.
+    `Explanation.msev` computes it for an explanation.
 
     Parameters
     ----------
@@ -132,11 +132,11 @@ def mean_squared_error(
     coalition_weights: Floats | None = None,
     weights: Floats | None = None,
 ) -> MSEv:
-    """EC2 or EC3, less the Monte Carlo variance of the differences so that few samples are not punished.
+    """EC2 or EC3, minus the Monte Carlo variance of the differences so that few samples are not penalised.
 
     Parameters
     ----------
-    target : what v is held against, (R,) or (R, O) for f(x), shape of `v` for the truth
+    target : what v is compared with, (R,) or (R, O) for f(x), shape of `v` for the truth
     v : (C, R) or (C, R, O), interior coalitions only
     std_errors : shape of `v`, or one number
     coalition_weights : (C,) on any scale, e.g. how often each coalition was drawn; None for equal weights

@@ -6,14 +6,14 @@
     ├── SchemaError (ValueError)      a table that does not fit: columns, kinds, levels, missing values
     ├── CoalitionError (ValueError)   coalitions or groups that do not make sense
     ├── ApproachError (ValueError)    an unknown approach, or one that breaks the protocol
-    ├── ModelError (ValueError)       a model that cannot be called, or answers with something else than numbers
+    ├── ModelError (ValueError)       a model that cannot be called, or does not return numbers
     ├── OptionError (ValueError)      an option outside its range
     ├── StorageError (ValueError)     a saved file that cannot be read
     ├── MissingPackageError (ImportError)   a package of an optional extra
     └── NotFittedError (ValueError, AttributeError)
     CondShapWarning (UserWarning)     the result is right, but something deserves a look
 
-Every message says what must hold, what came (at most five items), where, and what to do.
+Every message says what was expected, what was received (at most five items), where, and what to do.
 """
 
 from __future__ import annotations

@@ -25,36 +25,37 @@ from condshap.values.predictions import predict_early, predict_rows
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
-    """Explain single predictions of any model by conditional Shapley values.
+    """Explain individual predictions of any model with conditional Shapley values.
 
     Parameters
     ----------
     model : scikit-learn estimator, XGBoost or LightGBM model, torch module, or a function of a table
         Classifiers are explained through their probabilities, one output per class.
     approach : str, object, or a list of these
-        How to model the features given some of them; see `available_approaches`. Any object with the methods of
-        `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` will do. A list has one entry per coalition
+        How to model the remaining features given some of them; see `available_approaches`. Any object with the methods of
+        `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` works too. A list has one entry per coalition
         size 1, ..., P-1.
     n_samples : int, optional
-        Samples per row and coalition. By default each approach chooses: drawing ones by coalition size. With a single one
-        standard errors are NaN, unless nothing is random: one sample does not show how far others would be from it.
+        Samples per row and coalition. By default each approach chooses; those that draw go by coalition size. With a single
+        sample, standard errors are NaN unless nothing is random: one sample says nothing about its own error.
     target_error : float, optional
         Sample until the Monte Carlo standard error of every Shapley value of every row is at most this, in units of the
-        prediction. Coalitions get samples by their influence and by how uncertain f is given x_S, on training rows first
-        and then row by row. The part of `std_errors` that comes from leaving out coalitions is not reduced by samples.
+        prediction. Coalitions get samples in proportion to their influence and to how uncertain f is given x_S, judged on
+        training rows first and then row by row. Samples do not reduce the part of `std_errors` that comes from leaving out
+        coalitions.
     n_coalitions : int or "auto", optional
-        Number of coalitions, the empty and the grand one included. By default all up to 2^10, beyond that 1000. They come in
-        pairs of a coalition and its complement, so an odd number gives one less; less than two pairs more than players could
-        not judge their own error, and give so many; `provenance.n_coalitions` has the number that was used. A warning says
-        when standard errors are as large as the values, as with many features. "auto" adds
-        coalitions to every row until its largest standard error is at most `tolerance` times its spread, its largest minus
-        its smallest Shapley value; `refine` goes on from there.
+        Number of coalitions, including the empty and the grand one. By default all of them if there are at most 2^10, else
+        1000. They come in pairs of a coalition and its complement, so an odd number is rounded down. Estimating the error
+        takes at least two pairs more than there are players, so smaller numbers are raised to that;
+        `provenance.n_coalitions` has the number used. A warning says when standard errors are as large as the values, which
+        happens with many features. "auto" adds coalitions to every row until its largest standard error is at most
+        `tolerance` times its spread, its largest minus its smallest Shapley value; `refine` continues from there.
     tolerance : float
-        Precision that ``n_coalitions="auto"`` is to reach.
+        Target precision of ``n_coalitions="auto"``.
     max_coalitions : int, optional
-        Where ``n_coalitions="auto"`` stops at the latest, with a warning; by default 8192, or all if there are fewer.
+        Upper limit for ``n_coalitions="auto"``, which stops there with a warning; by default 8192 or all if fewer.
     coalitions : CoalitionPlan, optional
-        Coalitions and weights of your own, see `CoalitionPlan.given`.
+        Your own coalitions and weights, see `CoalitionPlan.given`.
     groups : mapping of name to columns, optional
         Groups of features as players; they must partition the features.
     causal_ordering : list of lists of players, optional
@@ -70,43 +71,43 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         v of the empty coalition; by default the mean prediction over the training rows.
     output : str or int, optional
         Explain one output only, by name or position. An integer that is the name of one class and the position of another,
-        as 1 of classes 1, 2, 3, is refused: write "name:1" or "position:1". The command line has the same rule.
+        such as 1 with classes 1, 2, 3, raises an error: write "name:1" or "position:1". The command line has the same rule.
     seed : int
-        One seed, one answer, whatever the blocks, jobs, bars and other rows: to the last bit for what condshap computes, to
-        the model's own rounding where its predictions depend on the batch, as those of matrix products may.
+        The same seed gives the same answer, whatever the memory budget, jobs, progress bars and other rows: to the last bit
+        for what condshap computes, and to the model's own rounding where its predictions depend on the batch, as matrix
+        products may.
     n_jobs : int
-        joblib workers; the backend can be chosen with ``joblib.parallel_config``.
+        Number of joblib workers; choose the backend with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
-        Where networks are trained and asked, unless an approach object names its own device, and where samples are drawn and
-        tree ensembles evaluated; "auto" takes an accelerator if there is one. Approaches and models that cannot use it stay
-        on the CPU.
+        Where to train and run networks (unless an approach object names its own device), draw samples and evaluate tree
+        ensembles; "auto" takes an accelerator if there is one. Approaches and models that cannot use it stay on the CPU.
     memory_budget : str or int
-        Bound on what the computation holds beyond its inputs and the value table.
+        Limit on the memory that the computation uses beyond its inputs and the value table.
     progress : "auto", True or False
-        A bar on a terminal or notebook, always, or never.
+        Show a progress bar: in a terminal or notebook only, always, or never.
     fast_trees : bool
-        Evaluate samples of a tree ensemble (scikit-learn, XGBoost, LightGBM) by compiled code of our own, which is several
-        times faster, where it gives the model's own numbers to the last bit; all other models are called as they are. The
-        trees are read by `fit`. The first use on a machine compiles for some seconds.
+        Evaluate tree ensembles (scikit-learn, XGBoost, LightGBM) with condshap's own compiled code, which is several times
+        faster, wherever it gives the model's own numbers to the last bit; all other models are called as they are. `fit`
+        reads the trees. The first use on a machine takes some seconds to compile.
     additive : "auto", True or False
-        Whether the model is a sum of one function per feature. It is then read by some hundred predictions per feature, and
-        samples need no call of it: gaussian, independence and ctree give conditional means instead of samples, without
-        noise, copula and vaeac with less. "auto" recognises linear regressors of scikit-learn, also behind scalers, encoders
-        of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that look at
-        one feature each. True vouches for any other model, which is tested; one that is no such sum is refused.
-        Thresholds of trees are read one by one; whatever else is read must give the predictions of all training rows.
-        Explained rows whose predictions are not the sums of what was read are left to the model itself, with a warning.
+        Whether the model is a sum of one function per feature. If so, a few hundred predictions per feature tell all about
+        it, and samples need no further calls: gaussian, independence and ctree give conditional means without sampling
+        noise, copula and vaeac with less noise. "auto" recognises scikit-learn's linear regressors, also behind scalers,
+        encoders of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that
+        each split on one feature. True claims it for any other model; condshap tests the claim and raises an error if it is
+        false. Tree thresholds are read one by one; anything else must reproduce the predictions of all training rows. Rows
+        to explain whose predictions it does not reproduce go through the model itself, with a warning.
     check_draws : bool
-        Compare training rows with draws after the fit, and warn by the names of the columns if they do not look alike;
-        `draw_check_` has what was found. It calls no model and takes about a second.
+        Compare draws with training rows after the fit, and warn, naming the columns, if they do not look alike;
+        `draw_check_` has the findings. The check does not call the model and takes about a second.
 
     Attributes
     ----------
     game_ : Game
-        All that was learned; its fields can be asked of the explainer too, with an underscore at the end, such as ``plan_``.
+        Everything that was learned. Its fields are also attributes of the explainer, with a trailing underscore: ``plan_``.
     draw_check_ : DrawCheck or None
-        None where nothing is drawn (`categorical` and regression approaches), samples ask the model (`empirical` with AICc
-        bandwidths), there are fewer than 20 rows, or `check_draws` is False.
+        None if nothing is drawn (`categorical` and regression approaches), if drawing needs the model (`empirical` with AICc
+        bandwidths), if there are fewer than 20 rows, or if `check_draws` is False.
 
     Examples
     --------
@@ -167,7 +168,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.check_draws = check_draws
 
     def __sklearn_clone__(self) -> Explainer:
-        """Unfitted copy that keeps the fitted model: cloning that as well would leave nothing to explain."""
+        """Unfitted copy that keeps the fitted model: cloning the model too would leave nothing to explain."""
         return type(self)(**self.get_params(deep=False))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -201,13 +202,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     __call__ = explain
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
-        """Go on from an explanation of this explainer, made with ``n_coalitions="auto"``, to a smaller tolerance.
+        """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.
 
-        One that was made with other training rows, another approach, seed, model or option is refused: every explanation
-        carries a digest of what made it, `provenance.made_by`. The model is asked for the explained rows to see that it is
-        still the same. Coalitions that the explanation has are not evaluated again. The result is the same as if the smaller
-        tolerance had been asked for at once: to the last bit for what condshap computes, to the model's own rounding where
-        its predictions depend on the batch.
+        An explanation made with other training rows or another approach, seed, model or option raises an error: every
+        explanation carries a digest of what made it, `provenance.made_by`. The explained rows are predicted again to check
+        that the model is still the same. Coalitions in the explanation are not evaluated again. The result is the same as
+        if you had asked for the smaller tolerance from the start: to the last bit for what condshap computes, and to the
+        model's own rounding where its predictions depend on the batch.
         """
         start, settings = time.perf_counter(), settings_of(self)
         check_explanation(explanation)
@@ -215,7 +216,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows = encode_rows(game, explanation.data)
         if self.n_coalitions != "auto":
             raise OptionError(
-                f"refine must be asked of an explainer with n_coalitions='auto', got {self.n_coalitions!r}. Fit such a one."
+                f"refine needs an explainer fitted with n_coalitions='auto', got {self.n_coalitions!r}. Fit one with 'auto'."
             )
         known = known_table(explanation, game)
         check_maker(explanation, game, predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed))
@@ -225,13 +226,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def estimate_model_errors(self, X: Table, *, n_refits: int = 8) -> Floats:
         """Estimate how far the values of rows (R, M) are off because the features' distribution was learned.
 
-        A parametric bootstrap: tables like the training rows are drawn from the fitted approach, it is fitted to each of
-        them, and the same rows are explained again. It takes `n_refits` times as long as fit and explain together.
+        A parametric bootstrap: draw tables like the training rows from the fitted approach, fit the approach to each of
+        them, and explain the same rows again. It takes `n_refits` times as long as fit and explain together.
 
         Returns
         -------
-        Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. What an approach cannot express,
-        such as the skewness of rows for ``gaussian``, is not in them.
+        Errors in the shape of `Explanation.values`, for `Explanation.with_model_errors`. They leave out what an approach
+        cannot express, such as skewness for ``gaussian``.
         """
         from condshap.precision.model_errors import bootstrap_errors
 
@@ -241,7 +242,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return bootstrap_errors(self, game, X, n_refits)
 
     def save(self, path: str | Path) -> None:
-        """Write what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
+        """Save what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.storage.explainers import save_explainer
 
         save_explainer(self, as_path(path))
@@ -253,7 +254,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     def _game(self) -> Game:
         """What was learned, with the seed that is set now."""
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError("an Explainer must be fitted before it explains. Call fit(X_train) first.")
+            raise NotFittedError("an Explainer must be fitted before it can explain. Call fit(X_train) first.")
         return self.game_ if self.game_.seed == self.seed else replace(self.game_, seed=int(self.seed))
 
 
@@ -294,7 +295,7 @@ def explain(
     target_error: float | None = None,
     check_draws: bool = True,
 ) -> Explanation:
-    """Fit an `Explainer` on training rows and explain rows with it, in one call; see there for the options."""
+    """Fit an `Explainer` to `X_train` and explain `X` in one call; the options are those of `Explainer`."""
     explainer = Explainer(
         model,
         approach=approach,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How an explanation came about: enough to make it again."""
+    """How an explanation was made: enough to make it again."""
 
     approach: str
     options: dict[str, Any]
@@ -38,17 +38,17 @@ class Provenance:
     versions: dict[str, str]
     warnings: tuple[str, ...] = ()
     tolerance: float | None = None
-    """Wanted precision with ``n_coalitions="auto"``, else None."""
+    """Target precision with ``n_coalitions="auto"``, else None."""
     reached: float | None = None
-    """Largest standard error over the row's spread, of the worst row; to be compared with `tolerance`."""
+    """The worst row's largest standard error, relative to its spread; compare it with `tolerance`."""
     n_iterations: int | None = None
-    """How often coalitions were added, the first ones included."""
+    """How often coalitions were added, including the first time."""
     draw_check: DrawCheck | None = None
-    """Whether draws look like the training rows, see there; None where that was not looked at."""
+    """Whether draws look like the training rows, see `DrawCheck`; None if that was not checked."""
     model_errors_from: str | None = None
-    """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None where nobody estimated them."""
+    """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None if they were not estimated."""
     made_by: str = ""
-    """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
+    """Digest of training rows, approach, options, seed and model; `Explainer.refine` recognises its own by it."""
     causal_ordering: tuple[tuple[str, ...], ...] | None = None
     """Components of players, causes first, where they count."""
     confounding: tuple[bool, ...] | None = None
@@ -77,12 +77,13 @@ class Explanation:
     values : (R, P), or (R, P, O) when the model has several outputs
     base_values : (R,) or (R, O), v of the empty coalition
     predictions : (R,) or (R, O); ``base_values + values.sum(1) == predictions`` to 1e-9
-    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random, NaN where it is not
-        known: a single sample (``n_samples=1``) tells nothing about its own error
+    std_errors : shape of `values`; Monte Carlo plus coalition-sampling error, 0 where nothing is random, NaN where it is
+        unknown: a single sample (``n_samples=1``) says nothing about its own error
     model_errors : shape of `values`; how far values are off because the features' distribution was learned. Where networks
-        or regressors are averaged, the error of their training, from how far they differ; else 0. What few training rows
-        add is estimated by `Explainer.estimate_model_errors`, on demand. `provenance.model_errors_from` tells which
-    value_table : v(S) for all coalitions used; NaN where ``n_coalitions="auto"`` did without one for a row
+        or regressors are averaged, this is their training error, estimated from how far they differ; else 0.
+        `Explainer.estimate_model_errors` also estimates the error due to few training rows.
+        `provenance.model_errors_from` says which of these it is
+    value_table : v(S) for all coalitions used; NaN for those that ``n_coalitions="auto"`` did not need for a row
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
     membership : for every player the positions of its features
@@ -113,12 +114,12 @@ class Explanation:
         return np.hypot(self.std_errors, self.model_errors)
 
     def with_model_errors(self, errors: Floats, *, source: str = "refits") -> Explanation:
-        """The same explanation with other errors of the model, such as `Explainer.estimate_model_errors` gives."""
+        """The same explanation with other model errors, such as those from `Explainer.estimate_model_errors`."""
         given = floats_or_nan(errors)
         if given.shape != self.values.shape or not ((given >= 0) & (given < np.inf)).all():
             raise OptionError(
-                f"errors must be finite numbers of at least 0 in the shape of the values, {self.values.shape}, got shape "
-                f"{given.shape}. Pass what explainer.estimate_model_errors(X) gives for the same rows."
+                f"errors must be finite, non-negative and of the same shape as values, {self.values.shape}, got shape "
+                f"{given.shape}. Pass what explainer.estimate_model_errors(X) returns for the same rows."
             )
         return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
 
@@ -131,8 +132,8 @@ class Explanation:
     def msev(self) -> MSEv:
         """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
 
-        NaN where that variance is not known, with ``n_samples=1``. Causal values have none: their v(S) is not meant to
-        predict f from what is seen.
+        NaN where that variance is unknown, as with ``n_samples=1``. Causal values have no MSEv: their v(S) is not meant
+        to predict f from what is seen.
         """
         if not self.has_msev:
             raise OptionError(
@@ -181,7 +182,7 @@ class Explanation:
     def to_frame(self, *, errors: bool = False) -> pd.DataFrame:
         """One line per row (and output): base value, the players' Shapley values, prediction.
 
-        With `errors`, every player has a column for the error of its values, too: all errors together.
+        With `errors`, every player also gets a column with the total error of its values.
         """
         n_rows, n_players = self.values.shape[:2]
         values = self.values.reshape(n_rows, n_players, -1).swapaxes(1, 2).reshape(-1, n_players)
@@ -227,7 +228,7 @@ class Explanation:
         return frame.iloc[:, [members[0] for members in self.membership]]
 
     def save(self, path: str | Path) -> None:
-        """Write to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
+        """Save to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
         from condshap.storage.explanations import save_explanation
 
         save_explanation(self, as_path(path))

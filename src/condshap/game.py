@@ -21,7 +21,7 @@ from condshap.values.assignments import Part
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What is known before anything is learned of the features: who plays, which coalitions, how the model is asked.
+    """What is known before anything is learned about the features: players, coalitions, and how to call the model.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Setup:
 
 @dataclass(frozen=True, eq=False)
 class Game(Setup):
-    """A `Setup` whose approaches are fitted, and all else that was learned.
+    """A `Setup` whose approaches are fitted, and everything else that was learned.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Game(Setup):
     error_factors : (C, O) variance of v(S) over that of independent blocks of samples
     constants : (M,) values of columns that are constant in training, NaN for the others
     unread : (M,) features that the model never reads and nothing depends on
-    draw_check : how training rows compare with draws, None where that was not looked at
+    draw_check : how training rows compare with draws, None if that was not checked
     training_rows : (N, M), None in an explainer that was loaded
     made_by : digest of all that numbers depend on
     warnings, seconds : what was said, and how long it took

@@ -237,13 +237,15 @@ def check_options(explainer: Explainer) -> None:
     check_coalitions(n_coalitions, explainer.tolerance, explainer.max_coalitions)
     if n_coalitions == "auto" and n_samples == 1:
         raise OptionError(
-            "n_samples must be at least 2 with n_coalitions='auto', which goes by standard errors, got 1: one sample "
-            "has none. Raise n_samples, or leave it out."
+            "n_samples must be at least 2 with n_coalitions='auto', which relies on standard errors, got 1. A single "
+            "sample has none. Raise n_samples, or leave it out."
         )
     if coalitions is not None and not isinstance(coalitions, CoalitionPlan):
-        raise OptionError(f"coalitions must be a CoalitionPlan, got {type(coalitions).__name__}.")
+        raise OptionError(
+            f"coalitions must be a CoalitionPlan, got {type(coalitions).__name__}. Make one with CoalitionPlan.given."
+        )
     if coalitions is not None and n_coalitions is not None:
-        raise OptionError("n_coalitions and coalitions must not both be given. Leave n_coalitions out.")
+        raise OptionError("n_coalitions and coalitions cannot be combined, got both. Leave n_coalitions out.")
 
 
 def read_ordering(explainer: Explainer, players: Players) -> Ordering | None:
@@ -273,8 +275,8 @@ def _check_training(rows: Rows, schema: FeatureSchema) -> None:
     check_training_rows(rows, schema)
     if len(rows) < _FEW_ROWS:
         warnings.warn(
-            f"training rows should be at least {_FEW_ROWS}, got {len(rows)}. How features depend on each other is then "
-            "a guess, and no standard error shows how poor a one. Pass more rows if you can.",
+            f"there should be at least {_FEW_ROWS} training rows, got {len(rows)}. With so few, how features depend on "
+            "each other is a guess, and no standard error shows how poor it is. Pass more rows if you can.",
             CondShapWarning,
             stacklevel=2,
         )
@@ -289,7 +291,8 @@ def _make_plan(explainer: Explainer, n_players: int, ordering: Ordering | None) 
     if explainer.coalitions is not None:
         if explainer.coalitions.n_players != n_players:
             raise CoalitionError(
-                f"coalitions must be over the {n_players} players, got coalitions of {explainer.coalitions.n_players}."
+                f"coalitions must be for {n_players} players, got coalitions for {explainer.coalitions.n_players}. Make "
+                "them with one column per feature, or per group if there are groups."
             )
         return explainer.coalitions, no_order
     if explainer.n_coalitions == "auto":
@@ -329,7 +332,8 @@ def _check_sampling(explainer: Explainer, parts: Sequence[Part]) -> None:
     for option, value in given.items():
         if value is not None and not any(is_sampler(part.approach) for part in parts):
             raise OptionError(
-                f"approach '{parts[0].approach.name}' uses no samples, so {option} must be None, got {value}."
+                f"approach '{parts[0].approach.name}' uses no samples, so {option} must be None, got {value}. Leave it "
+                "out."
             )
 
 

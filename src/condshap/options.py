@@ -126,7 +126,7 @@ def check_coalitions(n_coalitions: Any, tolerance: Any, max_coalitions: Any) -> 
         check_integer("max_coalitions", max_coalitions, least=1)
         if n_coalitions != "auto":
             raise OptionError(
-                f"max_coalitions must come with n_coalitions='auto', got n_coalitions={n_coalitions!r}. Leave it out."
+                f"max_coalitions needs n_coalitions='auto', got n_coalitions={n_coalitions!r}. Leave it out."
             )
 
 
@@ -148,7 +148,7 @@ def find_named(option: str, wanted: Any, names: Sequence[str]) -> int | None:
     by_name = next((i for i, name in enumerate(names) if name == str(whole) or name == f"{whole}.0"), None)
     if by_name is not None and by_position is not None and by_name != by_position:
         raise OptionError(
-            f"{option} must be clear, but {whole} is the name at position {by_name} and the position of "
+            f"{option} must be unambiguous, but {whole} is both the name at position {by_name} and the position of "
             f"{names[by_position]!r}. Write 'name:{names[by_name]}' or 'position:{whole}'."
         )
     return by_position if by_name is None else by_name
@@ -184,11 +184,13 @@ def check_jobs(n_jobs: Any) -> int:
 
 
 def check_folder(out: Path) -> Path:
-    """Folder for results, made if need be."""
+    """Folder for results, created if needed."""
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OptionError(f"the output folder must be one that can be made, got '{out}' ({error.strerror}).") from None
+        raise OptionError(
+            f"the output folder must be one that can be created, got '{out}' ({error.strerror})."
+        ) from None
     return out
 
 
@@ -209,13 +211,13 @@ def check_target(target_error: object, n_samples: int | None, n_coalitions: int 
 
     if not SMALLEST_RANGE <= check_positive("target_error", target_error) <= LARGEST:
         raise OptionError(
-            f"target_error must be between {SMALLEST_RANGE:g} and {LARGEST:g}, because its square is needed, got "
+            f"target_error must be between {SMALLEST_RANGE:g} and {LARGEST:g}, because it is squared, got "
             f"{target_error!r}."
         )
     if n_samples is not None:
-        raise OptionError("n_samples and target_error must not both be given. Leave n_samples out.")
+        raise OptionError("n_samples and target_error cannot be combined, got both. Leave n_samples out.")
     if n_coalitions == "auto":
         raise OptionError(
-            "target_error must not come with n_coalitions='auto', whose tolerance holds for all errors together. "
+            "target_error cannot be combined with n_coalitions='auto', whose tolerance covers all errors together. "
             "Leave one of them out."
         )

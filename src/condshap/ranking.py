@@ -1,7 +1,7 @@
 """Explanations -> explanations that answer the same question, so that their MSEv may be ranked.
 
-MSEv is a mean over rows and coalitions of how far v(S) is from f(x). Other rows, another model or other coalitions change
-it more than another approach does: with a hundred coalitions, most of them small or large, it is not that of a thousand.
+MSEv is the mean squared distance of v(S) from f(x) over rows and coalitions. Different rows, models or coalitions change it
+more than a different approach does: a hundred coalitions, most of them small or large, give another MSEv than a thousand.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _SAME = 1e-6  # of the size of the numbers: rounding of models and machines is f
 
 
 def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
-    """Explanations by name, as they are if their coalitions are the same, else with those that all of them have.
+    """Explanations by name, restricted to the coalitions that all of them share.
 
-    Rows, features, players, outputs, predictions and base values must be the same. A warning tells when coalitions were
-    left out; values and standard errors of players stay those of all coalitions.
+    Rows, features, players, outputs, predictions and base values must be the same. A warning says if coalitions were left
+    out; the players' values and standard errors still come from all coalitions.
     """
     check_same_question(given)
     (first_name, first), *others = given.items()
@@ -37,8 +37,8 @@ def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
         shared = shared & _usable(other)
         if not shared and _usable(first) and _usable(other):
             raise OptionError(
-                f"explanations whose MSEv is compared must have coalitions in common, but '{name}' has none of those of "
-                f"'{first_name}'. Explain the rows with the same n_coalitions and seed."
+                f"explanations must have coalitions in common for their MSEv to be compared, but '{name}' shares none "
+                f"with '{first_name}'. Explain the rows with the same n_coalitions and seed."
             )
     if all(len(_usable(one)) == len(shared) for one in given.values()):
         return dict(given)
@@ -47,7 +47,7 @@ def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
 
 
 def check_same_question(given: Mapping[str, Explanation]) -> None:
-    """Refuse explanations of other rows, features, players, outputs, models or base values, with what differs."""
+    """Refuse explanations that differ in rows, features, players, outputs, model or base value, and say in what."""
     (first_name, first), *others = given.items()
     columns = feature_columns(first)
     for name, other in others:
@@ -60,14 +60,14 @@ def check_same_question(given: Mapping[str, Explanation]) -> None:
         ):
             if ours != theirs:
                 raise OptionError(
-                    f"explanations that are compared must have the same {what}, got {ours} of '{first_name}' and {theirs} "
-                    f"of '{name}'. Compare those of the same rows, explained with the same options."
+                    f"explanations to compare must have the same {what}, got {ours} in '{first_name}' and {theirs} in "
+                    f"'{name}'. Explain the same rows with the same options."
                 )
         pairs = zip(columns, feature_columns(other), strict=True)
         differ = [ours.name for ours, theirs in pairs if not _are_equal(ours, theirs)]
         if differ:
             raise OptionError(
-                "explanations that are compared must be of the same rows in the same order, got different values of "
+                "explanations to compare must be of the same rows in the same order, got different values of "
                 f"{listing(differ)} in '{first_name}' and '{name}'. Explain the same table with both."
             )
         _check_same_numbers("predictions", "model", first.predictions, other.predictions, (first_name, name))
@@ -91,10 +91,11 @@ def _texts(column: Column) -> list[str | None]:
 def _check_same_numbers(what: str, cause: str, ours: Floats, theirs: Floats, names: tuple[str, str]) -> None:
     scale = float(np.abs(ours).max(initial=0.0))
     if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=_SAME, atol=_SAME * scale, equal_nan=True):
-        apart = f"they are up to {np.nanmax(np.abs(ours - theirs)):.3g} apart" if ours.shape == theirs.shape else "not"
+        is_same_shape = ours.shape == theirs.shape
+        how = f"by up to {np.nanmax(np.abs(ours - theirs)):.3g}" if is_same_shape else "in shape"
         raise OptionError(
-            f"explanations that are compared must have the same {what}, but those of '{names[0]}' and '{names[1]}' are "
-            f"others: {apart}. Explain the same rows of the same model, with the same {cause}."
+            f"explanations to compare must have the same {what}, but those of '{names[0]}' and '{names[1]}' differ {how}. "
+            f"Explain the same rows of the same model, with the same {cause}."
         )
 
 
@@ -120,17 +121,17 @@ def _restricted(explanation: Explanation, shared: set[bytes]) -> Explanation:
 def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
     counts = ", ".join(f"{len(_usable(one))} of '{name}'" for name, one in given.items())
     warnings.warn(
-        f"MSEv must be of the same coalitions to be compared, got {counts}: it is taken over the {n_shared} that all of "
-        "them have. Explain with the same n_coalitions and seed to use all.",
+        f"MSEv can only be compared over the same coalitions, got {counts}: it is taken over the {n_shared} that all of "
+        "them share. Explain with the same n_coalitions and seed to use all.",
         CondShapWarning,
         stacklevel=4,
     )
 
 
 def compare_explanations(explanations: Iterable[Explanation], *, level: float = 0.95) -> pd.DataFrame:
-    """MSEv of explanations with its confidence interval over rows, time, and rows that the model was asked for.
+    """MSEv of explanations with its confidence interval over rows, seconds, and rows predicted by the model.
 
-    They must be of the same rows, model and base value; where coalitions differ, MSEv is over those that all have.
+    They must be of the same rows, model and base value; if coalitions differ, MSEv is over those that all of them share.
     """
     given = {f"{i}: {one.provenance.approach}": one for i, one in enumerate(explanations, start=1)}
     lines = []

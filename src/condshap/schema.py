@@ -30,10 +30,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature: its name, its kind, and what may come.
+    """One feature: its name, its kind, and the values it can take.
 
-    `levels` are the categories that training rows have, in their order (categorical only). `support` is the smallest and
-    the largest training value, and `is_integer` tells whether all training values are whole numbers (continuous only).
+    `levels` are the categories in the training rows, in their order (categorical only). `support` is the smallest and the
+    largest training value, and `is_integer` says whether all training values are whole numbers (continuous only).
     """
 
     name: str
@@ -85,8 +85,8 @@ class FeatureSchema:
     def encode(self, X: Table) -> Rows:
         """Check a table against the schema and encode it, shape (n, M).
 
-        Columns are found by name, in any order and any type of table. Arrays have no names, so that their columns, or
-        those of a table explained by a schema that was learned from an array, are taken as they come.
+        Columns are found by name, in any order and any type of table. Arrays have no names, so columns go by position if
+        the table, or the training rows, are an array.
         """
         frame = to_pandas(X)
         if len(frame) == 0:
@@ -107,8 +107,8 @@ class FeatureSchema:
     def decode_like(self, X: Table, rows: Rows) -> Table:
         """Encoded rows (n, M) -> table of the type, column order and, for pandas, index of the n rows in `X`.
 
-        Dtypes are those of `X`, except that integers, booleans and levels have the training rows' where the two tables are
-        of the same type: a gap may have made floating-point numbers or objects of them.
+        Dtypes are those of `X`. But if both tables are of the same type, integers, booleans and levels get the dtypes of the
+        training rows, because gaps may have turned them into floating-point numbers or objects.
         """
         names = [str(name) for name in to_pandas(X).columns]
         order = (
@@ -171,13 +171,15 @@ def _find_columns(names: Sequence[str], expected: Sequence[str], *, may_be_namel
         return _find_by_position(len(names), len(expected))
     if len(missing) == len(expected):
         raise SchemaError(
-            f"rows must have the training columns {listing(expected)}, got none of them but {listing(extra)}. "
+            f"rows must have the training columns {listing(expected)}, got {listing(extra)} instead. "
             "Pass the columns that the explainer was fitted on."
         )
     if missing:
-        raise SchemaError(f"rows must have every training column, missing are {listing(missing)}. Add them.")
+        raise SchemaError(f"rows must have every training column, but lack {listing(missing)}. Add them.")
     if extra:
-        raise SchemaError(f"rows must have only the training columns, got also {listing(extra)}. Drop these columns.")
+        raise SchemaError(
+            f"rows must have only the training columns, but also have {listing(extra)}. Drop these columns."
+        )
     return [names.index(name) for name in expected]
 
 
@@ -204,15 +206,15 @@ def _as_levels(column: Column) -> tuple[Indices, Levels]:
     large = found[np.abs(found) >= EXACT_INTEGERS]
     if large.size:
         raise SchemaError(
-            f"column '{column.name}' must hold levels below 2**53 where they are numbers, because float64 cannot tell "
-            f"larger ones from their neighbours, got {listing(large.tolist())}. Make text of them where they are read."
+            f"column '{column.name}' must hold levels below 2**53 if they are numbers, because float64 cannot tell "
+            f"larger ones apart, got {listing(large.tolist())}. Read the column as text."
         )
     whole = np.array_equal(found, np.rint(found))  # codes stored as 1.0 because a column had gaps are still codes
     return codes.astype(np.intp), tuple((found.astype(np.int64) if whole else found).tolist())
 
 
 def _all_missing(name: str) -> SchemaError:
-    return SchemaError(f"column '{name}' must have at least one value, all are missing. Drop this column.")
+    return SchemaError(f"column '{name}' must have at least one value, but all are missing. Drop this column.")
 
 
 def _learn_continuous(name: str, numbers: Floats) -> Feature:
@@ -241,7 +243,7 @@ def _check_finite(name: str, numbers: Floats) -> None:
     if len(infinite):
         raise SchemaError(
             f"column '{name}' must be finite or missing, got infinite values in rows {listing(infinite.tolist())}. "
-            "Replace them by NaN or by a large number."
+            "Replace them with NaN or a large number."
         )
 
 
@@ -269,7 +271,7 @@ def _encode_levels(column: Column, feature: Feature) -> Floats:
         names = [levels[code] for code in dict.fromkeys(codes[unseen].tolist())]
         raise SchemaError(
             f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got the unseen {listing(names)} "
-            f"in rows {listing(unseen.tolist())}. Add the level to the training rows or replace it; one that the column's "
-            "type declares but no training row has is unseen, too."
+            f"in rows {listing(unseen.tolist())}. Add rows with such a level to the training rows, or replace it. A level "
+            "that the column's type declares but no training row has counts as unseen."
         )
     return np.asarray(encoded)

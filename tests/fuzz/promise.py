@@ -32,7 +32,7 @@ def kept(work: Callable[[], Any]) -> Any:
 
 
 def _check_words(message: str) -> None:
-    assert len(message) > 30, f"an error must say what must hold, what came and what to do, got {message!r}"
+    assert len(message) > 30, f"an error must say what was expected, what was received and what to do, got {message!r}"
 
 
 def check_explanation(found: Explanation, n_rows: int, predictions: Any = None) -> None:

@@ -62,9 +62,7 @@ def test_empty_frame_to_explain_is_refused():
 
 
 def test_no_column_names_in_common_lists_both_sides():
-    with refuses(
-        SchemaError, r"must have the training columns \['a', 'b', 'c'\], got none of them but \['x', 'y', 'z'\]"
-    ):
+    with refuses(SchemaError, r"must have the training columns \['a', 'b', 'c'\], got \['x', 'y', 'z'\] instead"):
         explain(X=NUMBERS.set_axis(["x", "y", "z"], axis=1))
 
 
@@ -80,12 +78,12 @@ def test_wrong_column_order_is_repaired_and_gives_the_same_numbers(approach):
 
 
 def test_missing_columns_are_refused_and_named():
-    with refuses(SchemaError, r"rows must have every training column, missing are \['a', 'c'\]. Add them"):
+    with refuses(SchemaError, r"rows must have every training column, but lack \['a', 'c'\]. Add them"):
         explain(X=NUMBERS[["b"]])
 
 
 def test_extra_columns_are_refused_and_named():
-    with refuses(SchemaError, r"must have only the training columns, got also \['target'\]. Drop"):
+    with refuses(SchemaError, r"must have only the training columns, but also have \['target'\]. Drop"):
         explain(X=NUMBERS.assign(target=1.0))
 
 
@@ -138,12 +136,12 @@ def test_datetime_column_is_refused_with_its_dtype():
 
 
 def test_column_without_a_single_value_is_refused():
-    with refuses(SchemaError, "column 'b' must have at least one value, all are missing. Drop this column"):
+    with refuses(SchemaError, "column 'b' must have at least one value, but all are missing. Drop this column"):
         explain(NUMBERS.assign(b=np.nan), approach="independence")
 
 
 def test_one_training_row_is_refused():
-    with refuses(SchemaError, "training rows must be at least 2, got 1"):
+    with refuses(SchemaError, "there must be at least 2 training rows, got 1"):
         explain(NUMBERS.iloc[:1], NUMBERS)
 
 
@@ -309,10 +307,10 @@ def test_model_that_changes_its_input_does_not_change_the_explanation():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"p": ["a", "b"], "q": ["b", "c"]}, r"not overlap, named more than once are \['b'\]"),
-        ({"p": ["a"], "q": ["b"]}, r"cover every feature, missing are \['c'\]"),
-        ({"p": ["a", "b", "c"], "q": []}, r"have at least one feature each, empty are \['q'\]"),
-        ({"p": ["a", "b"], "q": ["c", "d"]}, r"name features among \['a', 'b', 'c'\], unknown are \['d'\]"),
+        ({"p": ["a", "b"], "q": ["b", "c"]}, r"not overlap, but these features appear more than once: \['b'\]"),
+        ({"p": ["a"], "q": ["b"]}, r"cover every feature, but these are in no group: \['c'\]"),
+        ({"p": ["a", "b", "c"], "q": []}, r"have at least one feature each, but these have none: \['q'\]"),
+        ({"p": ["a", "b"], "q": ["c", "d"]}, r"name features among \['a', 'b', 'c'\], but these are unknown: \['d'\]"),
         ({"p": "abc"}, "map a name to a list of columns"),
     ],
     ids=["overlap", "miss a feature", "empty", "unknown", "no lists"],
@@ -323,7 +321,7 @@ def test_groups_that_are_no_partition_are_refused(groups, message):
 
 
 def test_unknown_approach_suggests_the_nearest_name():
-    with refuses(ApproachError, r"got 'gausian'. Did you mean 'gaussian'\? Known are \[.*'independence'"):
+    with refuses(ApproachError, r"got 'gausian'. Did you mean 'gaussian'\? Choose one of \[.*'independence'"):
         explain(approach="gausian")
     with refuses(ApproachError, r"got 'independent'. Did you mean 'independence'\?"):
         explain(approach="independent")
@@ -352,7 +350,7 @@ def test_too_few_coalitions_are_refused_with_the_least_number():
         ({"progress": "yes"}, r"progress must be one of \['auto', True, False\], got 'yes'"),
         ({"base_value": [1.0, 2.0]}, r"base_value must be .*finite number.*got \[1.0, 2.0\]"),
         ({"device": "cuda"}, "device='cuda' needs an accelerator"),
-        ({"base_value": "mean"}, "base_value must be one finite number, got 'mean'"),
+        ({"base_value": "mean"}, "base_value must be one finite number, .* got 'mean'"),
         ({"base_value": np.nan}, "base_value must be .*finite number.*got nan"),
         ({"output": "price"}, r"output must be a name among \['output'\] or a position below 1, got 'price'"),
         ({"output": 2}, "output must be a name among .* or a position below 1, got 2"),
@@ -371,18 +369,18 @@ def test_base_value_of_several_outputs_needs_one_or_one_each():
 
     assert explain(f=two, base_value=[1.0, 2.0]).base_values.tolist() == [[1.0, 2.0]] * 3
     assert explain(f=two, base_value=1.0).base_values.tolist() == [[1.0, 1.0]] * 3
-    with refuses(OptionError, r"base_value must be .*2.*one per output, got \[1.0, 2.0, 3.0\]"):
+    with refuses(OptionError, r"base_value must be .*2.*one per output, .*got \[1.0, 2.0, 3.0\]"):
         explain(f=two, base_value=[1.0, 2.0, 3.0])
 
 
 def test_coalitions_of_another_number_of_players_are_refused():
     plan = cs.CoalitionPlan.given(~np.eye(4, dtype=bool), np.ones(4))
-    with refuses(CoalitionError, "coalitions must be over the 3 players, got coalitions of 4"):
+    with refuses(CoalitionError, "coalitions must be for 3 players, got coalitions for 4"):
         explain(coalitions=plan)
 
 
 def test_explainer_that_is_not_fitted_says_so():
-    with pytest.raises(NotFittedError, match=r"must be fitted before it explains. Call fit\(X_train\) first"):
+    with pytest.raises(NotFittedError, match=r"must be fitted before it can explain. Call fit\(X_train\) first"):
         cs.Explainer(model, approach="gaussian").explain(NUMBERS)
 
 
@@ -392,5 +390,5 @@ def test_few_training_rows_are_announced_and_recorded(n, warns):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         explanation = cs.explain(lambda x: x.sum(axis=1), X, X[:2], approach="gaussian")
-    assert any("at least 50, got 49" in str(w.message) for w in caught) is warns
+    assert any("at least 50 training rows, got 49" in str(w.message) for w in caught) is warns
     assert any("at least 50" in text for text in explanation.provenance.warnings) is warns

@@ -147,9 +147,7 @@ def test_compare_refuses_an_unfit_approach_before_another_one_is_trained():
 
 
 def test_compare_keeps_what_is_finished():
-    with pytest.warns(
-        CondShapWarning, match="'broken' has no result, the others are kept: RuntimeError: no convergence"
-    ):
+    with pytest.warns(CondShapWarning, match="'broken' failed, the others are kept: RuntimeError: no convergence"):
         found = cs.compare(model, TRAIN, ROWS, approaches=["independence", Broken(), "gaussian"], n_samples=None)
     assert found["approach"].tolist() == ["independence", "broken", "gaussian"]
     assert found["msev"].isna().tolist() == [False, True, False]
@@ -191,7 +189,7 @@ def test_command_line_looks_at_rows_before_training(files, monkeypatch):
     for command, out in (("explain", "out.parquet"), ("compare", "out")):
         found = run(files, command, "wrong.csv", out, "--approach", "independence")
         assert found.exit_code == 1
-        assert "missing are ['c']" in found.stderr
+        assert "but lack ['c']" in found.stderr
 
 
 def test_command_line_keeps_what_is_finished(files, monkeypatch):
@@ -199,7 +197,7 @@ def test_command_line_keeps_what_is_finished(files, monkeypatch):
     chosen = [word for name in ("independence", "gaussian", "copula") for word in ("--approach", name)]
     found = run(files, "compare", "rows.csv", "out", *chosen, "--json")
     assert found.exit_code == 1
-    assert "Error: approach 'gaussian' has no result, the others are kept: RuntimeError: no convergence" in found.stderr
+    assert "Error: approach 'gaussian' failed, the others are kept: RuntimeError: no convergence" in found.stderr
     assert list(json.loads(found.stdout)["failed"]) == ["gaussian"]
     assert pd.read_csv(files / "out" / "comparison.csv")["approach"].tolist() == ["independence", "copula"]
     assert len(cs.load_explanation(files / "out" / "copula.parquet")) == 4

@@ -91,7 +91,7 @@ def test_paths_are_paths(value):
 
 @pytest.mark.parametrize("value", ["", {}, 10**400, [1, "x"], np.full((3, 3), np.inf), np.full((3, 3), 1j)])
 def test_errors_and_weights_are_numbers(value):
-    with pytest.raises(OptionError, match="errors must be finite numbers"):
+    with pytest.raises(OptionError, match="errors must be finite, non-negative"):
         explain().with_model_errors(value)
     with pytest.raises(CondShapError, match="weights must be"):
         cs.CoalitionPlan.given(np.eye(3), value)
@@ -139,7 +139,7 @@ def test_single_rows_and_outputs_may_be_as_small_as_they_like(size):
 )
 @pytest.mark.parametrize("size", [1e-152, 1e-200, 1e-320])
 def test_columns_without_squares_are_refused(approach, size):
-    with pytest.raises(SchemaError, match="column 'x1' must be constant or have numbers at least 1e-150 apart"):
+    with pytest.raises(SchemaError, match="column 'x1' must be constant or span at least 1e-150"):
         explain(table=X * [1.0, size, 1.0], approach=approach)
 
 

@@ -99,7 +99,7 @@ def test_model_with_another_number_of_outputs_later_is_refused(approach, before,
     def model(rows):
         return rows[:, : before if next(count) < calls else after]
 
-    with pytest.raises(ModelError, match=f"the same number of outputs at every call, got {after} after {before}"):
+    with pytest.raises(ModelError, match=f"the same number of outputs in every call, got {after} after {before}"):
         explain(model, approach=approach)
 
 
@@ -119,7 +119,7 @@ def test_integer_that_is_a_class_and_a_position_is_refused_in_plots_too():
     model = LogisticRegression().fit(X, classes)
     explanation = explain(model)
     assert explanation.output_names == ("1", "2", "3")
-    with pytest.raises(OptionError, match="output must be clear, but 1 is the name at position 0"):
+    with pytest.raises(OptionError, match="output must be unambiguous, but 1 is both the name at position 0"):
         cs.plots.bar(explanation, output=1)
     for output, position in (("1", 0), ("position:1", 1), (3, 2), (0, 0)):
         one = explain(model, output=output)

@@ -45,7 +45,9 @@ def test_explanations_with_the_same_coalitions_stay_as_they_are():
 @pytest.mark.parametrize("two", [(FEW, MORE), (MORE, FEW), (FEW, ALL)])
 def test_msev_is_of_the_coalitions_that_all_have(two):
     assert float(two[0].msev) != pytest.approx(float(two[1].msev), rel=0.005)  # the same approach: coalitions make this
-    with pytest.warns(CondShapWarning, match=r"MSEv must be of the same coalitions.*over the 38 that all of them have"):
+    with pytest.warns(
+        CondShapWarning, match=r"MSEv can only be compared over the same coalitions.*over the 38 that all of them share"
+    ):
         table = compare_explanations(two)
     assert table["msev"][0] == pytest.approx(table["msev"][1], rel=1e-9)  # and here it is gone
     assert table["msev"][0] == pytest.approx(float(FEW.msev), rel=1e-9)
@@ -81,7 +83,7 @@ def test_explanations_of_auto_are_compared_over_what_all_rows_have():
     shortened = two[1].value_table.values.copy()
     shortened[10:-10] = np.nan
     two[1] = replace(two[1], value_table=replace(two[1].value_table, values=shortened))
-    with pytest.warns(CondShapWarning, match="that all of them have"):
+    with pytest.warns(CondShapWarning, match="that all of them share"):
         table = compare_explanations(two)
     assert np.isfinite(table["msev"]).all()
 

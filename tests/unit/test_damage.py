@@ -131,8 +131,8 @@ def test_what_is_no_damage_is_not_called_so(error):
 def test_a_file_from_a_later_version_is_told_from_a_damaged_one(tmp_path):
     path = tmp_path / "file"
     load = save_explainer(path)
-    path.write_bytes(path.read_bytes().replace(b'format_version\\": 3', b'format_version\\": 9'))
-    with pytest.raises(StorageError, match="must have format version 3, got 9"):
+    path.write_bytes(path.read_bytes().replace(b'format_version\\": 4', b'format_version\\": 9'))
+    with pytest.raises(StorageError, match="must have format version 4, got 9"):
         load()
 
 

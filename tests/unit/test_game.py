@@ -44,5 +44,5 @@ def test_a_game_does_not_change(explainer):
 def test_a_fit_that_fails_leaves_nothing_that_looks_fitted(explainer):
     with pytest.raises(cs.CondShapError):
         explainer.fit(X[:1])
-    with pytest.raises(cs.CondShapError, match="must be fitted before it explains"):
+    with pytest.raises(cs.CondShapError, match="must be fitted before it can explain"):
         explainer.explain(X[:1])

@@ -586,7 +586,7 @@ def test_saving_leaves_the_usual_permissions_and_nothing_else(tmp_path, saved):
 def test_file_of_another_format_version_is_refused_with_its_writer(saved):
     change(saved, lambda tensors, about: about.update(format_version=99, written_by="7.1"))
     with pytest.raises(
-        StorageError, match=r"must have format version 3, got 99, written by condshap 7.1. Read it with"
+        StorageError, match=r"must have format version 4, got 99, written by condshap 7.1. Read it with"
     ):
         cs.load_explainer(saved, score)
 

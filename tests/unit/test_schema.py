@@ -162,7 +162,7 @@ def test_constant_feature_is_announced_with_its_value():
 
 @pytest.mark.parametrize("column", [[np.nan, np.nan], [None, None], pd.Categorical([None, None], categories=["u"])])
 def test_column_without_a_value_is_refused(column):
-    with pytest.raises(SchemaError, match="column 'k' must have at least one value, all are missing"):
+    with pytest.raises(SchemaError, match="column 'k' must have at least one value, but all are missing"):
         FeatureSchema.learn(pd.DataFrame({"k": column}))
 
 

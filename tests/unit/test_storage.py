@@ -228,18 +228,18 @@ def test_file_of_another_format_version_is_refused_with_its_writer(saved):
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match=r"must have format version 3, got 99, written by condshap 7.1"):
+    with pytest.raises(StorageError, match=r"must have format version 4, got 99, written by condshap 7.1"):
         cs.load_explanation(saved)
 
 
 def test_file_that_tells_nothing_but_its_version_is_refused(saved):
     def alter(table, about):
         about.clear()
-        about["format_version"] = 4
+        about["format_version"] = 5
         return table
 
     change(saved, alter)
-    with pytest.raises(StorageError, match="must have format version 3, got 4, written by condshap of unknown version"):
+    with pytest.raises(StorageError, match="must have format version 4, got 5, written by condshap of unknown version"):
         cs.load_explanation(saved)
 
 

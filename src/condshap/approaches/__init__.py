@@ -27,7 +27,7 @@ def find_approach(name: str) -> Any:
         near = difflib.get_close_matches(name, available_approaches(), n=1, cutoff=0.4)
         hint = f"Did you mean '{near[0]}'? " if near else ""
         raise ApproachError(
-            f"approach must be a known name, got '{name}'. {hint}Known are {list(available_approaches())}."
+            f"approach must be a known name, got '{name}'. {hint}Choose one of {list(available_approaches())}."
         )
     return import_module(f"{__name__}.{name}").APPROACH
 

@@ -79,7 +79,7 @@ def check_regressors(regressor: Any, default: Any) -> tuple[Any, ...]:
     given = list(regressor) if isinstance(regressor, (list, tuple)) else [regressor]
     if not given:
         raise OptionError(
-            "regressor must be a regressor or a list of them, got an empty list. Leave it out, or fill it."
+            "regressor must be a regressor or a list of them, got an empty list. Leave it out, or list at least one."
         )
     for one in given:
         if one is not None:
@@ -97,8 +97,8 @@ def _check_regressor(regressor: Any) -> None:
         )
     if isinstance(regressor, BaseEstimator) and is_classifier(regressor):
         raise OptionError(
-            f"regressor must predict numbers, got the classifier {_describe(regressor)}. Pass the regressor of that kind: "
-            "it is fitted to the model's outputs, and these are numbers even where they are probabilities."
+            f"regressor must predict numbers, got the classifier {_describe(regressor)}. Pass its regressor "
+            "counterpart: it is fitted to the model's outputs, which are numbers even when they are probabilities."
         )
 
 

@@ -1,8 +1,8 @@
 """Rows, masks -> conditional samples: what every approach must offer.
 
-An approach is any object with these methods; nothing is registered and nothing is inherited by necessity. Every file in
-this folder binds ``APPROACH`` to its class, and the file's name is the approach's name. What it offers beyond sampling or
-estimating, it declares in one object, `Capabilities`; nobody tries methods out, and the contract suite checks that the
+An approach is any object with these methods; it need not be registered or inherit from anything. Every file in this folder
+binds ``APPROACH`` to its class, and the file's name is the approach's name. An approach declares what it offers beyond
+sampling or estimating in one object, `Capabilities`; nothing probes for methods, and the contract suite checks that the
 declaration is true.
 """
 
@@ -35,11 +35,11 @@ class DrawnRows:
     ----------
     rows : (C, R, K, M), known columns unchanged
     weights : (C, R, K), or None for equal weights
-    error_factor : variance of the weighted mean over the variance that independent draws would have, a number or (C, R).
-        1 for independent draws, 0 where nothing is random, None where it must be measured (quasi-Monte Carlo); samples
-        are then in the order of their net, so that consecutive ones are even, too.
+    error_factor : variance of the weighted mean divided by what independent draws would give, a number or (C, R). 1 for
+        independent draws, 0 if nothing is random, None if it must be measured (quasi-Monte Carlo); samples are then in
+        the order of their net, so that consecutive ones are evenly spread too.
     may_repeat : (C,) coalitions whose rows are likely to be equal, because levels were drawn: each is evaluated once
-    members : (K,) which member of an ensemble drew each sample, -1 for none; how far they differ tells the error of training
+    members : (K,) which member of an ensemble drew each sample, -1 for none; their differences show the training error
     """
 
     rows: Floats
@@ -51,7 +51,7 @@ class DrawnRows:
 
 @dataclass(frozen=True, slots=True)
 class Donors:
-    """Rows of a table of the approach's own, usually the training rows, whose unknown columns are borrowed.
+    """Rows of the approach's own table, usually the training rows, whose values fill the unknown columns.
 
     The value engine splices them with the known columns of the explained rows.
 
@@ -76,7 +76,7 @@ ConditionalSamples = DrawnRows | Donors
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """What an additive model predicts for samples, or expects given a part of what is random, without calls of the model.
+    """What an additive model predicts for samples, or expects given part of what is random, without calling the model.
 
     Attributes
     ----------
@@ -93,25 +93,25 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an approach can do, as it declares in ``capabilities``.
+    """What an approach can do; it declares this in ``capabilities``.
 
     Attributes
     ----------
     samples : it has `sample`; else it has `estimate` (`ValueRegressor`)
-    default_samples : samples per row and coalition that it wants; None leaves the choice to the engine, by coalition size
+    default_samples : samples per row and coalition by default; None lets the engine choose by coalition size
     draws_on_device : it has `sample_on`, see `DeviceSampler`
-    expects, expects_exactly : it has `expect`, see `Expecting`; one outcome a pair says it all
+    expects, expects_exactly : it has `expect`, see `Expecting`; a single outcome per coalition and row is exact
     follows_chains : it has ``along(chain) -> approach``, a copy that draws along a causal chain by itself
     draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
-    has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread tells the error of training
+    has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread shows the training error
     is_storable : it has `to_state` and `from_state`, see `Storable`
-    checks_options : it has ``check_options(X, schema, *, plan)``, which refuses its options before anything is trained
-    fills_missing : it draws known features that are missing, because the model refuses gaps
-    ignores_dependence : draws are not meant to look like rows, so that the draw check does not warn
-    compares_all_rows : sampling compares all pairs of rows, so that the draw check takes fewer of them
-    asks_model_to_sample : sampling calls the model, so that there is no draw check
+    checks_options : it has ``check_options(X, schema, *, plan)``, which rejects invalid options before anything is trained
+    fills_missing : it draws known features that are missing, because the model does not accept gaps
+    ignores_dependence : draws are not meant to look like rows, so the draw check does not warn
+    compares_all_rows : sampling compares all pairs of rows, so the draw check uses fewer of them
+    asks_model_to_sample : sampling calls the model, so there is no draw check
     leaves_open : options that may be "auto", which the explainer then decides
-    packages : that have a hand in the numbers, for the provenance
+    packages : packages that affect the numbers, for the provenance
     """
 
     samples: bool = True
@@ -166,10 +166,10 @@ class EachSampler(Protocol):
 
 
 class Expecting(Protocol):
-    """What a sampler may offer beyond sampling: E[f(X) | x_known] of an additive f with less noise than by samples.
+    """What a sampler may offer beyond sampling: E[f(X) | x_known] of an additive f with less noise than from samples.
 
     For a sum of one function per feature the margins of the conditional distribution are enough, for a linear one its
-    means. `Capabilities.expects_exactly` tells that one outcome a pair says it all, with an error factor of 0.
+    means. `Capabilities.expects_exactly` says that a single outcome per coalition and row is exact, with error factor 0.
     """
 
     def expect(
@@ -180,7 +180,7 @@ class Expecting(Protocol):
 
 
 class ValueRegressor(Protocol):
-    """An approach that estimates E[f(X) | x_known] with no sampling."""
+    """An approach that estimates E[f(X) | x_known] without sampling."""
 
     name: ClassVar[str]
     supports: ClassVar[frozenset[Kind]]
@@ -202,7 +202,7 @@ Approach = ConditionalSampler | ValueRegressor
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All of a fitted approach, options included, as a file can hold it without pickle.
+    """A fitted approach with its options, in a form that a file can hold without pickle.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ class State:
 class Storable(Protocol):
     """What an approach may offer beyond sampling or estimating, so that ``Explainer.save`` can store it.
 
-    A class that says `needs_model` gets the model in `from_state` too, as ``predict(rows) -> (n, O)``.
+    A class with `needs_model` also gets the model in `from_state`, as ``predict(rows) -> (n, O)``.
     """
 
     def to_state(self) -> State:
@@ -251,8 +251,8 @@ class Storable(Protocol):
 def capabilities_of(approach: Any) -> Capabilities:
     """What an approach declares.
 
-    One with nothing but the attributes and methods of `ConditionalSampler` or `ValueRegressor` need not declare it. One that
-    offers more without saying so is refused, with what to write: what it offers would be left out without a word.
+    An approach with only the attributes and methods of `ConditionalSampler` or `ValueRegressor` need not declare anything.
+    One that offers more without declaring it raises an error that shows what to write: it would be ignored silently.
     """
     declared = getattr(approach, "capabilities", None)
     if isinstance(declared, Capabilities):
@@ -260,12 +260,12 @@ def capabilities_of(approach: Any) -> Capabilities:
     lacking = [name for name in ("name", "supports", "handles_missing") if not hasattr(approach, name)]
     undeclared = [name for name in _DECLARED_BY if hasattr(approach, name)]
     if lacking or undeclared:
-        what = f"it has no {listing(lacking)}" if lacking else f"it has {listing(undeclared)} and does not say so"
+        what = f"it has no {listing(lacking)}" if lacking else f"it has {listing(undeclared)} but does not declare them"
         raise ApproachError(
-            f"an approach must declare what it can do, but {type(approach).__name__} does not: {what}. Write in its class\n"
+            f"an approach must declare what it can do, but {type(approach).__name__} does not: {what}. Add to its class\n"
             "    name, supports, handles_missing, needs_model = 'mine', ALL_KINDS, False, False\n"
             f"    capabilities = Capabilities({_example(approach)})\n"
-            "with names from condshap.approaches.base; Capabilities there says what else there is."
+            "Import these names from condshap.approaches.base; Capabilities lists all there is to declare."
         )
     return Capabilities(samples=hasattr(approach, "sample"))
 
@@ -354,8 +354,8 @@ def check_sizes(X: Rows, schema: FeatureSchema) -> None:
     if len(rows):
         name, where = schema.names[columns[0]], rows[columns == columns[0]].tolist()
         raise SchemaError(
-            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because errors need their fourth powers, "
-            f"got larger ones in rows {listing(where)}. Divide the column, or replace them by NaN."
+            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because standard errors need their fourth "
+            f"powers, got larger ones in rows {listing(where)}. Rescale the column, or replace these numbers with NaN."
         )
 
 
@@ -363,18 +363,18 @@ def check_training_rows(X: Rows, schema: FeatureSchema) -> None:
     """Refuse a single row, and numbers in rows (N, M) so large, or so near each other, that powers overflow or vanish."""
     check_sizes(X, schema)
     if len(X) < 2:
-        raise SchemaError(f"training rows must be at least 2, got {len(X)}. A distribution needs more than a point.")
+        raise SchemaError(f"there must be at least 2 training rows, got {len(X)}. One row shows no distribution.")
     for column, feature in zip(X.T, schema.features, strict=True):
         spread = float(np.nanmax(column) - np.nanmin(column))
         if feature.levels is None and 0 < spread < SMALLEST_RANGE:
             raise SchemaError(
-                f"column '{feature.name}' must be constant or have numbers at least {SMALLEST_RANGE:g} apart, because "
-                f"squares of differences are needed, got a range of {spread:.3g}. Multiply the column by a large number."
+                f"column '{feature.name}' must be constant or span at least {SMALLEST_RANGE:g}, because smaller "
+                f"differences vanish when squared, got a range of {spread:.3g}. Multiply the column by a large number."
             )
 
 
 def _alternatives(schema: FeatureSchema, *, missing: bool = False) -> str:
-    """Names of approaches that support all kinds of the features, and missing values if need be, for error messages."""
+    """Names of approaches that support all kinds of the features, and missing values if needed, for error messages."""
     from condshap.approaches import available_approaches, find_approach
 
     kinds = {kind for kind in Kind if schema.of_kind(kind)}

@@ -36,20 +36,20 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     epsilon : positive number
-        Count, in training rows, of a cell that was explained but never seen in training. Without it, nothing might agree
+        Count, in training rows, of a cell that is explained but was never seen in training. Without it, no cell might agree
         with x_S.
     joint_table : table, optional
-        Probabilities of your own instead of frequencies: a column per feature and a column ``joint_prob`` that sums to 1.
-        Combinations that are left out have probability zero. An explained one of these counts `epsilon` as well, that is
-        a probability of `epsilon` over the number of training rows.
+        Your own probabilities instead of frequencies: one column per feature and a column ``joint_prob`` that sums to 1.
+        Combinations left out have probability zero; if one is explained, it counts `epsilon` as well, that is, a
+        probability of `epsilon` divided by the number of training rows.
     share_unseen : bool
-        False: each row adds its own unseen cell only, so that its values do not depend on the other rows. True: unseen cells
-        of all the rows that are explained together enter the table, each once, as in R's shapr.
+        False: each row adds only its own unseen cell, so its values do not depend on the other rows. True: the unseen cells
+        of all rows explained together enter the table, each once, as in R's shapr.
 
     Notes
     -----
     Appendix E of the paper. With p the counts and f the model, v(S, x) = sum p(c) f(c) / sum p(c) over the cells c with
-    c_S = x_S. Such a cell has the known columns of x already, so the model is asked once per cell, whatever the coalition.
+    c_S = x_S. Such a cell already has the known columns of x, so the model predicts each cell once, whatever the coalition.
     """
 
     name: ClassVar[str] = "categorical"
@@ -207,7 +207,7 @@ def _predict(predict: Predict, cells: Codes) -> Outputs:
 def _check_epsilon(epsilon: object) -> None:
     if not 0 < as_number(epsilon) < np.inf:
         raise OptionError(
-            f"epsilon must be a positive number, the count of a cell that was not seen in training, got {epsilon!r}. "
+            f"epsilon must be a positive number, the count of a cell never seen in training, got {epsilon!r}. "
             "Use a small one such as 0.001."
         )
 
@@ -225,7 +225,7 @@ def _read_joint_table(table: Table, X: Rows, schema: FeatureSchema) -> tuple[Cod
         encoded = schema.encode(frame.drop(columns=_PROBABILITY))
     except SchemaError as error:
         raise SchemaError(
-            f"joint_table must have the features of the training rows beside '{_PROBABILITY}': {error}"
+            f"joint_table must have the features of the training rows besides '{_PROBABILITY}': {error}"
         ) from None
     _check_levels(encoded, X, schema)
     possible = probabilities > 0

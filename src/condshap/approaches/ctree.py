@@ -24,13 +24,13 @@ _MOST_ROWS = 2**31 - 1
 class Ctree(BaseEstimator):  # type: ignore[misc]
     """One conditional inference tree per coalition: x_unknown given x_known, both of any kind.
 
-    All rows of the leaf are donors where they fit into ``n_samples``, which leaves nothing to chance; otherwise an evenly
-    spaced sample of them with a random start. Trees are grown when they are first needed and kept.
+    If all rows of the leaf fit into ``n_samples``, all are donors and nothing is random; otherwise the donors are an evenly
+    spaced sample with a random start. Trees are grown when first needed, and kept.
 
     Parameters
     ----------
     mincriterion : a node is split if one minus the adjusted p-value of the best known feature exceeds this
-    minsplit : smallest node that is tested
+    minsplit : smallest node to consider splitting
     minbucket : smallest leaf
         Each of the three may be a sequence with one entry per number of known features 1, ..., M-1.
 
@@ -168,9 +168,7 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
             raise OptionError(f"mincriterion must be at least 0 and below 1, got {mincriterion}.")
         for name, value in (("minsplit", minsplit), ("minbucket", minbucket)):
             if not 1 <= value <= _MOST_ROWS or value != int(value):
-                raise OptionError(
-                    f"{name} must be an integer of at least 1, got {value:g}. {_MOST_ROWS} is the largest."
-                )
+                raise OptionError(f"{name} must be an integer from 1 to {_MOST_ROWS}, got {value:g}.")
         return mincriterion, int(minsplit), int(minbucket)
 
 

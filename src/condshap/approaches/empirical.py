@@ -27,16 +27,16 @@ _NUMBERS = 2**19  # held at a time while donors are chosen: 4 MiB, which stays i
 class Empirical(BaseEstimator):  # type: ignore[misc]
     """Kernel weights exp(-D^2 / (2 sigma^2)) in a scaled Mahalanobis distance of the known features.
 
-    Nothing is random: the closest donors that together hold the share `eta` of the weight are used, at most ``n_samples``.
+    Nothing is random: it uses the closest donors that together hold the share `eta` of the weight, at most ``n_samples``.
 
     Parameters
     ----------
-    sigma : bandwidth, if it is fixed
+    sigma : bandwidth, for ``bandwidth="fixed"``
     eta : share of the weight to keep, in (0, 1]
     bandwidth : "fixed", or chosen by the corrected Akaike criterion: "aicc" for every coalition and explained row,
         "aicc_by_size" for every coalition size and explained row, over all of the plan's coalitions of that size.
         Both call the model N times per coalition and row.
-    covariance : (M, M) to measure distances by, instead of the training rows' own
+    covariance : (M, M) for the distances, instead of that of the training rows
 
     Notes
     -----
@@ -76,9 +76,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         """Refuse a bandwidth, a share or a covariance that is none of rows (N, M)."""
         check_choice("bandwidth", self.bandwidth, _BANDWIDTHS)
         if not 1 / LARGEST <= as_number(self.sigma) <= LARGEST:
-            raise OptionError(
-                f"sigma must be positive, got {self.sigma!r}. It goes from {1 / LARGEST:g} to {LARGEST:g}."
-            )
+            raise OptionError(f"sigma must be positive, from {1 / LARGEST:g} to {LARGEST:g}, got {self.sigma!r}.")
         if not 0 < as_number(self.eta) <= 1:
             raise OptionError(f"eta must be above 0 and at most 1, got {self.eta!r}.")
         if self.covariance is not None:

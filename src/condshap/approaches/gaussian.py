@@ -42,12 +42,12 @@ COVARIANCES = ("sample", "ledoit_wolf")
 class Gaussian(BaseEstimator):  # type: ignore[misc]
     """Multivariate normal distribution, by default with the training rows' mean and covariance.
 
-    A covariance that cannot be inverted is shrunk: by Ledoit and Wolf's rule when there are no more rows than features,
-    otherwise by the least share of the identity that makes it safe. Both are announced.
+    A covariance that cannot be inverted is shrunk, with a warning: by Ledoit and Wolf's rule if there are no more rows than
+    features, otherwise by the smallest share of the identity that makes it safe.
 
     Parameters
     ----------
-    mean : (M,), by default the training rows'
+    mean : (M,), by default that of the training rows
     covariance : "sample", "ledoit_wolf", or (M, M)
 
     Notes
@@ -173,8 +173,8 @@ def given_normal(X: Rows, covariance: Floats) -> NormalModel:
     sizes = np.abs(np.diag(given)[np.diag(given) != 0])
     if not ((sizes >= SMALLEST_RANGE**2) & (sizes <= LARGEST**2)).all():
         raise OptionError(
-            f"covariance must have variances of 0 or between {SMALLEST_RANGE**2:g} and {LARGEST**2:g}, got some of "
-            f"{sizes.min():.3g} to {sizes.max():.3g}. Give features other units."
+            f"covariance must have variances of 0 or between {SMALLEST_RANGE**2:g} and {LARGEST**2:g}, got variances "
+            f"from {sizes.min():.3g} to {sizes.max():.3g}. Rescale the features."
         )
     scale = np.sqrt(np.maximum(np.diag(given), 0.0))
     divisor = np.where(scale > 0, scale, 1.0)

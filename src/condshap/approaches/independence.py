@@ -25,7 +25,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Appendix A of the paper. This is what most software computes; for dependent features it answers another question.
+    Appendix A of the paper. This is what most software computes; with dependent features it answers a different question.
     """
 
     name: ClassVar[str] = "independence"

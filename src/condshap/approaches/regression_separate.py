@@ -32,13 +32,13 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     regressor : object with fit and predict, or a list of them, optional
-        By default linear. Of a list the one with the smallest cross-validated mean squared error (five folds) is chosen,
-        for every coalition anew. Levels come one-hot encoded; a ``random_state`` of None follows from the explainer's seed.
-        The last bits of a row's values may depend on the rows beside it where the predictions of a regressor of yours do.
+        By default linear. From a list, every coalition takes the one with the smallest cross-validated mean squared error
+        (five folds). Levels are one-hot encoded; a ``random_state`` of None is set from the explainer's seed. If the
+        predictions of your own regressor depend on the rows beside them, the last bits of a row's values may too.
 
     Notes
     -----
-    A regression is fitted when its coalition is first asked for, and kept. For a linear model of continuous features the
+    A regression is fitted when its coalition is first needed, and kept. For a linear model of continuous features the
     default gives the exact answer of a normal distribution with the training rows' mean and covariance.
     """
 

@@ -40,24 +40,24 @@ _MEMBERS, _MANY = 4, 64
 class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     """Regress f(x) on x with features masked, once for all coalitions; the prediction estimates v(S) = E[f(X) | x_S].
 
-    Every training row is repeated for every coalition of the plan but the empty one, and where there are many, these are
-    dealt out to several regressors, whose mean counts: a single one changes with every seed, and says nothing of it. A
-    masked number is 0, and a column of its own says so; a masked level is a level of its own.
+    Every training row is repeated for every non-empty coalition of the plan. If there are many, they are divided among
+    several regressors and the predictions averaged: a single one changes with every seed and does not show by how much.
+    A masked number is 0, flagged in a column of its own; a masked level is an extra level.
 
     Parameters
     ----------
     regressor : object with fit and predict, or a list of them, optional
-        By default histogram gradient boosting, which takes levels as they are; others get them one-hot encoded. Of a list
-        the one with the smallest cross-validated mean squared error is chosen (five folds, all copies of a row in the
-        same one). A ``random_state`` of None follows from the explainer's seed. The last bits of a row's values may depend
-        on the rows beside it where the predictions of a regressor of yours do.
+        By default histogram gradient boosting, which takes levels as they are; others get them one-hot encoded. From a list,
+        it takes the one with the smallest cross-validated mean squared error (five folds, all copies of a row in the same
+        one). A ``random_state`` of None is set from the explainer's seed. If the predictions of your own regressor depend on
+        the rows beside them, the last bits of a row's values may too.
     n_coalitions_per_row : int, optional
         Copies per training row for every regressor, with coalitions drawn without replacement, the grand one as likely as
         the others. By default all of them, or as many as keep the repeated table below 2^21 rows and 2^25 numbers, divided
         by the number of regressors.
     n_members : int, optional
-        Regressors that are averaged; how far they differ is the error of training, `Explanation.model_errors`. By default 4
-        if there are at least 64 coalitions, and else 1, which has all of them.
+        Number of regressors to average; how far they differ gives the training error, `Explanation.model_errors`. By
+        default 4 if there are at least 64 coalitions, else 1, which sees all of them.
 
     Notes
     -----
@@ -178,7 +178,7 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
         wanted = check_integer("n_coalitions_per_row", self.n_coalitions_per_row, least=1)
         if wanted > n_masks:
             raise OptionError(
-                f"n_coalitions_per_row must be at most {n_masks}, the number of coalitions in use without the empty one, "
+                f"n_coalitions_per_row must be at most {n_masks}, the number of non-empty coalitions in use, "
                 f"got {wanted}. Leave it out to use all of them."
             )
         return wanted

@@ -30,21 +30,21 @@ _PAPER_SAMPLES = 250
 class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
-    Rows may have missing values, in training and when they are explained. Unknown features are always drawn. Known ones that
-    are missing stay missing for a model that accepts gaps, and are drawn for one that does not.
+    Rows may have missing values, both in training and when explained. Unknown features are always drawn. Known features that
+    are missing stay missing if the model accepts gaps, and are drawn if it does not.
 
     Parameters
     ----------
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
-    device : "cpu", "cuda" or "auto", which is the accelerator where there is one
+    device : "cpu", "cuda" or "auto", which takes the accelerator if there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.votes`
     exact_repeats : learn only one of several columns that repeat each other exactly, numbers up to a line (Celsius and
         Fahrenheit) and levels up to their names; the others follow from it. Columns named in `support` are always learned
     support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
         columns that are not named. With "support" in `scales` it also decides on logarithms and logits
-    fill_missing : draw known features that are missing, True or False; "auto" tries at `fit` whether the model accepts gaps
-    progress : a bar over the epochs of training with VLB and IWAE, True or False; "auto" on a terminal or notebook
+    fill_missing : draw known features that are missing, True or False; "auto" finds out in `fit` if the model accepts gaps
+    progress : show a bar over the training epochs with VLB and IWAE, True or False; "auto" in a terminal or notebook
 
     Attributes
     ----------

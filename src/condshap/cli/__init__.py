@@ -2,7 +2,7 @@
 
 Exit codes: 0 on success; 1 with a clear message on stderr and no traceback when a file, table or model does not fit; 2 when
 the command line itself is wrong. Results go to stdout, progress bars and notes to stderr. Help and completion should not
-wait for packages that only the numbers need: functions import these.
+wait for packages that only the computations need, so functions import those.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Annotated
 
 import typer
 
+from condshap.cli.demo_and_study import demo, study
 from condshap.cli.explaining import compare, explain, fit
-from condshap.cli.showing import approaches, plot, report
-from condshap.cli.trying import demo, study
+from condshap.cli.reports_and_plots import approaches, plot, report
 
 app = typer.Typer(
-    help="Explain single predictions of any model with conditional Shapley values, which account for dependent features.",
+    help="Explain predictions of any model with conditional Shapley values, which account for dependent features.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

@@ -69,7 +69,7 @@ class Settings:
     """Options of an `Explainer`, and the names of the options that the user gave."""
 
     categorical: Annotated[
-        list[str] | None, typer.Option(help="Numeric column that is categorical; may be repeated.")
+        list[str] | None, typer.Option(help="Numeric column to treat as categorical; may be repeated.")
     ] = None
     n_samples: Annotated[int | None, typer.Option(help="Samples per row and coalition.")] = None
     target_error: Annotated[
@@ -120,7 +120,7 @@ class Settings:
         ),
     ] = Additive.auto
     check_draws: Annotated[
-        bool, typer.Option(help="Compare draws with training rows, and warn if they do not look alike.")
+        bool, typer.Option(help="Compare draws with training rows and warn if they do not look alike.")
     ] = True
     seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same answer.")] = 0
     n_jobs: Annotated[int, typer.Option(help="Number of workers; -1 for one per core.")] = 1

@@ -142,5 +142,5 @@ def print_comparison(table: pd.DataFrame, level: float) -> None:
         numbers = (f"{line['msev']:.4g}", interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
         shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
-    console.print("MSEv, the mean squared distance of v(S) from the prediction (smaller is better)")
+    console.print("MSEv, the mean squared distance between v(S) and the prediction (smaller is better)")
     console.print(shown)

@@ -21,7 +21,7 @@ def all_coalitions(n_players: int) -> CoalitionPlan:
     """
     if n_players > MAX_EXACT_PLAYERS:
         raise CoalitionError(
-            f"all coalitions need at most {MAX_EXACT_PLAYERS} players, got {n_players}. Set n_coalitions or use groups."
+            f"using all coalitions needs at most {MAX_EXACT_PLAYERS} players, got {n_players}. Set n_coalitions or groups."
         )
     masks = enumerate_masks(n_players)
     sizes = masks.sum(axis=1)

@@ -56,8 +56,8 @@ def nested_plan(n_players: int, max_coalitions: int | None, *, seed: int) -> tup
     cap = max(DEFAULT_CAP, least) if max_coalitions is None else max_coalitions
     if cap < least:
         raise CoalitionError(
-            f"max_coalitions must be at least {least}, enough to judge the error for {n_players} players, got {cap}. "
-            "Raise it or use groups to have fewer players."
+            f"max_coalitions must be at least {least} to estimate the error for {n_players} players, got {cap}. "
+            "Raise it, or use groups to have fewer players."
         )
     n_pairs = min(cap, 2**n_players) // 2 - 1
     half = pair_sequence(n_players, n_pairs, seed=seed)

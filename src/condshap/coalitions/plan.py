@@ -25,13 +25,13 @@ class CoalitionPlan:
         Regression weights, positive for interior coalitions and 0 for the two trivial ones, which are met exactly.
         With all coalitions they are the Shapley kernel weights.
     inclusion : (C,)
-        Probability that the coalition came into the plan; 1 where nothing was left to chance.
+        Probability that the coalition entered the plan; 1 if nothing was random.
     is_exact : bool
-        All 2^P coalitions are there, so the Shapley formula (eq. 1 of the paper) can be used.
+        All 2^P coalitions are included, so the Shapley formula (eq. 1 of the paper) can be used.
     n_repaired : int
         Coalitions added because the sample alone could not tell some players apart.
     is_kriged : bool
-        The coalitions are whole pairs that keep apart, so kriging can be used in place of the regression.
+        The coalitions are complete pairs, none too similar to another, so kriging can replace the regression.
     components : tuple of tuples of positions of players
         In causal order, where only orders of players that respect it count; empty where all orders do.
     """
@@ -54,14 +54,16 @@ class CoalitionPlan:
         [0.0, 0.5, 0.5, 0.0]
         """
         if isinstance(masks, np.ma.MaskedArray) and np.ma.getmaskarray(masks).any():
-            raise CoalitionError("coalitions must say of every player whether it is in, got masked entries. Fill them.")
+            raise CoalitionError(
+                "coalitions must say for every player whether it is in, got masked entries. Fill them."
+            )
         masks, weights = np.asarray(masks), floats_or_nan(weights)
         _check_given(masks, weights)
         unique, inverse = np.unique(masks.astype(bool), axis=0, return_inverse=True)
         summed = np.bincount(inverse.ravel(), weights=weights).astype(np.float64)
         if not can_separate(unique, summed):
             raise CoalitionError(
-                f"coalitions must be able to tell all {masks.shape[1]} players apart, but these {len(unique)} different "
+                f"coalitions must be able to tell all {masks.shape[1]} players apart, but these {len(unique)} distinct "
                 "ones cannot: some players always appear together. Add coalitions."
             )
         return assemble(unique, summed / summed.sum(), np.ones(len(unique)))
@@ -168,5 +170,5 @@ def _check_given(masks: Masks, weights: Floats) -> None:
     if len(trivial):
         raise CoalitionError(
             f"coalitions must be interior, but rows {trivial.tolist()[:5]} hold no player or all of them. Leave these "
-            "out: the empty and the grand coalition are added and met exactly."
+            "out: the empty and the grand coalition are always included."
         )

@@ -73,13 +73,12 @@ def _check_partition(features: Sequence[str], groups: Mapping[str, Sequence[str]
             f"groups must have different names, got {listing(groups)} for {n_groups} groups. Rename some of them."
         )
     members = [name for group in groups.values() for name in group]
+    repeated = {name for name in members if members.count(name) > 1}
     for problem, names in (
-        ("have at least one feature each, empty are", [name for name, group in groups.items() if not group]),
-        (f"name features among {listing(features)}, unknown are", sorted(set(members) - set(features))),
-        ("not overlap, named more than once are", sorted({name for name in members if members.count(name) > 1})),
-        ("cover every feature, missing are", [name for name in features if name not in members]),
+        ("have at least one feature each, but these have none:", [name for name, group in groups.items() if not group]),
+        (f"name features among {listing(features)}, but these are unknown:", sorted(set(members) - set(features))),
+        ("not overlap, but these features appear more than once:", sorted(repeated)),
+        ("cover every feature, but these are in no group:", [name for name in features if name not in members]),
     ):
         if names:
-            raise CoalitionError(
-                f"groups must {problem} {listing(names)}. Make the groups a partition of the features."
-            )
+            raise CoalitionError(f"groups must {problem} {listing(names)}. Put every feature into exactly one group.")

@@ -97,7 +97,7 @@ class Tree:
         nodes = descend(rows, self.feature, self.threshold, self.left, self.right, self.goes_left, self.first_side)
         leaves: npt.NDArray[np.intp] = self.leaf[nodes].astype(np.intp)
         if leaves.size and leaves.min() < 0:
-            raise ValueError(f"X must hold numbers and known levels, row {int(np.argmin(leaves))} does not.")
+            raise ValueError(f"X must hold numbers and known levels, but row {int(np.argmin(leaves))} does not.")
         return leaves
 
 

@@ -24,12 +24,12 @@ def run_demo(
     n_rows: int | None = None,
     console: Console | None = None,
 ) -> DemoResult:
-    """Run the whole demo; see the first lines of `condshap.demo.abalone` and `condshap.demo.penguins` for their ways.
+    """Run a demo; `condshap.demo.abalone` and `condshap.demo.penguins` say what each does.
 
     Parameters
     ----------
-    out : folder for the files, made if need be
-    approaches : names; by default those of the paper, or for penguins those that take missing values
+    out : folder for the files, created if needed
+    approaches : names; by default the paper's, or for penguins all that accept missing values
     data : "abalone" or "penguins"
     n_trees, n_rows : a smaller forest and fewer test rows, for a quick look
     console : where to print; by default the terminal

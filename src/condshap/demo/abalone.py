@@ -1,8 +1,7 @@
 """Abalone -> forest -> explanations by several approaches -> tables, the paper's figures, a report.
 
-This is Section 5 of the paper, made again: the same rows, the same split, and a forest as near to the authors' as
-scikit-learn has one. Their forest came from other software, so compare the approaches with each other rather than a
-number with the printed one.
+This repeats Section 5 of the paper: the same rows, the same split, and a forest as close to the authors' as scikit-learn
+allows. Their forest came from other software, so compare the approaches with each other, not a number with the printed one.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ def run_abalone(
     names = choose_approaches(approaches, data)
     check_folder(out)
     console.print(
-        f"Abalone: {n_trees or _TREES} trees, grown on {len(data.train)} snails, predict the rings of "
-        f"{n_rows or len(data.test)} others.\nBase value: {data.y_train.mean():.2f}, the mean of the training rows.",
+        f"Abalone: a forest of {n_trees or _TREES} trees, trained on {len(data.train)} sea snails, predicts the rings of "
+        f"{n_rows or len(data.test)} others.\nBase value: {data.y_train.mean():.2f}, the mean over the training rows.",
         highlight=False,
     )
     model = fit_forest(data, n_trees or _TREES)
@@ -61,7 +60,7 @@ def run_abalone(
     msev = msev_table(explanations, PAPER_MSEV)
     chosen = choose_rows(explanations[0], explanations[0].data["Sex"].astype(str).to_numpy())
     three_rows = three_rows_table(explanations, chosen)
-    about = {"title": "Abalone: the rings that a forest predicts", "model": model, "train": data.X_train}
+    about = {"title": "Abalone: why the forest predicts these rings", "model": model, "train": data.X_train}
     files = write_files(out, explanations, msev, three_rows, **about)
     figures = draw_figures(out, data, explainers, [explanation[chosen] for explanation in explanations])
     result = DemoResult(explanations, msev, chosen, three_rows, (files[0], *figures, *files[1:]))
@@ -70,7 +69,7 @@ def run_abalone(
 
 
 def choose_approaches(names: Sequence[str], data: Dataset) -> tuple[str, ...]:
-    """Approaches to run: those asked for, or those of the paper that exist; unfit ones are refused."""
+    """Approaches to run: those asked for, or the paper's; unsuitable ones raise an error."""
     known = tuple(name for name in PAPER_MSEV if name in available_approaches())
     chosen = tuple(dict.fromkeys(names)) or known
     check_approaches(chosen, data.X_train)
@@ -140,7 +139,7 @@ def draw_figures(
 def print_result(result: DemoResult, console: Console) -> None:
     """Print both tables and where the files are."""
     print_msev(result.msev, console)
-    console.print("The paper's forest is another one: compare approaches, not forests.")
+    console.print("The paper used a different forest, so compare approaches with each other, not with its numbers.")
     for letter, place, position in zip(LETTERS, _PLACES, result.chosen, strict=True):
         rows = [explanation[int(position)] for explanation in result.explanations]
         sex = str(rows[0].data["Sex"].iloc[0])

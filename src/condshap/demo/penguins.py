@@ -1,7 +1,7 @@
 """Penguins with gaps -> classifier -> explanations of its probabilities -> tables, a report.
 
-Nothing is filled in beforehand: the forest accepts missing values, and so do the approaches, which model a feature that is
-not known and leave one that is known to be missing as it is.
+Nothing is imputed: the forest accepts missing values, and so do the approaches, which model unknown features and leave
+known features that are missing as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPECIES = "Adelie"
 """Species whose probability is shown row by row; the files have all three."""
 
 _TREES = 200
-_WHY = ("with a missing value", "with the least certain answer", f"that is surely no {SPECIES}")
+_WHY = ("with a missing value", "with the least certain prediction", f"that is clearly not {SPECIES}")
 
 
 def run_penguins(
@@ -49,10 +49,10 @@ def run_penguins(
     rows, species = data.X_test.iloc[:n_rows], data.y_test.iloc[:n_rows]
     model = fit_classifier(data, n_trees or _TREES)
     console.print(
-        f"Penguins: a forest of {n_trees or _TREES} trees, grown on {len(data.train)} birds, tells the species of "
-        f"{len(rows)} others and is right about {int((model.predict(rows) == species).sum())}.\n"
-        f"Missing values, kept: {int(data.X_train.isna().sum().sum())} in the training rows and "
-        f"{int(rows.isna().sum().sum())} in the explained ones.",
+        f"Penguins: a forest of {n_trees or _TREES} trees, trained on {len(data.train)} birds, predicts the species of "
+        f"{len(rows)} others and gets {int((model.predict(rows) == species).sum())} right.\n"
+        f"Missing values stay missing: {int(data.X_train.isna().sum().sum())} in the training rows, "
+        f"{int(rows.isna().sum().sum())} in the rows to explain.",
         highlight=False,
     )
     explanations = tuple(explainer.explain(rows) for explainer in fit_each(model, data, names, console))
@@ -60,7 +60,7 @@ def run_penguins(
     shown = [one_output(explanation, SPECIES) for explanation in explanations]
     chosen = choose_rows(shown[0], rows.isna().any(axis=1).to_numpy())
     three_rows = three_rows_table(shown, chosen)
-    about = {"title": "Penguins: the species that a forest sees", "model": model, "train": data.X_train}
+    about = {"title": "Penguins: why the forest predicts these species", "model": model, "train": data.X_train}
     files = write_files(out, explanations, msev, three_rows, **about)
     result = DemoResult(explanations, msev, chosen, three_rows, files)
     print_result(result, shown, console)
@@ -68,7 +68,7 @@ def run_penguins(
 
 
 def choose_approaches(names: Sequence[str], data: Dataset) -> tuple[str, ...]:
-    """Approaches to run: those asked for, or all that take missing values; unfit ones are refused."""
+    """Approaches to run: those asked for, or all that accept missing values; unsuitable ones raise an error."""
     takes_gaps = tuple(name for name in available_approaches() if find_approach(name).handles_missing)
     chosen = tuple(dict.fromkeys(names)) or takes_gaps
     check_approaches(chosen, data.X_train)
@@ -98,7 +98,7 @@ def choose_rows(explanation: Explanation, has_gap: Masks) -> Indices:
 def print_result(result: DemoResult, shown: Sequence[Explanation], console: Console) -> None:
     """Print MSEv of all three probabilities, three rows of one of them, and where the files are."""
     print_msev(result.msev, console, digits=3)
-    console.print("Added over the probabilities of the three species.")
+    console.print("Summed over the probabilities of the three species.")
     for letter, why, position in zip(LETTERS, _WHY, result.chosen, strict=True):
         rows = [explanation[int(position)] for explanation in shown]
         heading = f"a bird {why}, P({SPECIES}) = {rows[0].predictions[0]:.3f}"

@@ -109,10 +109,10 @@ def announce_departures(check: DrawCheck | None, parts: Sequence[Part]) -> None:
         return
     names = listing(sorted({one.approach for one in check.large} - said))
     warnings.warn(
-        f"draws must look like the training rows, but those of approach {names} do not in columns "
-        f"{listing(check.columns, 8)}: {check.example}. Shapley values of these columns may be far from right. Try another "
-        "approach, such as 'ctree', or 'gaussian' and 'copula' for numbers, or put columns that repeat each other into one "
-        "group (groups=). explainer.draw_check_ has all that was found; check_draws=False leaves the check out.",
+        f"draws should look like the training rows, but those of approach {names} do not in columns "
+        f"{listing(check.columns, 8)}: {check.example}. Shapley values of these columns may be far off. Try another "
+        "approach, such as 'ctree', or 'gaussian' or 'copula' for numbers, or put columns that duplicate each other into "
+        "one group (groups=). explainer.draw_check_ has all findings; check_draws=False skips the check.",
         CondShapWarning,
         stacklevel=3,
     )
@@ -160,7 +160,7 @@ def _draw_tables(
 ) -> Tables | None:
     """Rows beside their draws; None if too few of them have any.
 
-    Of donors as many are asked for as usual, because fewer may be others, and a few drawn from them; draws are dear.
+    Of donors as many are asked for as usual, because fewer may differ, and a few are drawn from them; draws are expensive.
     """
     if capabilities_of(approach).compares_all_rows:
         compared = compared.some(max(_FEW, _PAIRS // len(compared.training)))

@@ -22,15 +22,16 @@ class Departure:
     ----------
     approach : name of the approach that drew
     known : columns that were known when the others were drawn
-    kind : "dependence" of two columns, "curved dependence" where the square of one is looked at, "frequency" of a level, or
+    kind : "dependence" of two columns, "curved dependence" with the square of one of them, "frequency" of a level, or
         "location" or "spread" of a number
     columns : the two columns, or the one
     what : the same in words: "carat", "carat squared", "cut = Ideal"
-    rows, draws : what rows and draws have. Dependence is a correlation of normal scores and indicators of levels, of two
-        unknown columns after a regression on the known ones; a location is in standard deviations, a spread in the rows'
-    size : the difference; of frequencies in standard deviations, of spreads 1 - smaller / larger
+    rows, draws : the figure for rows and for draws. Dependence is the correlation of normal scores and indicators of levels,
+        for two unknown columns after a regression on the known ones; a location is in standard deviations, a spread
+        relative to that of the rows
+    size : the difference; for frequencies in standard deviations, for spreads 1 - smaller / larger
     z : the difference in standard errors
-    is_sure : beyond chance
+    is_sure : whether it is beyond chance
     """
 
     approach: str
@@ -46,7 +47,7 @@ class Departure:
 
     @property
     def share(self) -> float:
-        """The difference over what matters of its kind: twice as much with nothing known, as no Shapley value uses that."""
+        """The difference relative to the smallest that matters, which is doubled with nothing known: no value uses that."""
         return self.size / LIMITS[self.kind] / (1 if self.known else 2)
 
     @property
@@ -60,15 +61,15 @@ class Departure:
         return f"given {listing(self.known, 3)}" if self.known else "with nothing known"
 
     def __str__(self) -> str:
-        """Say it in English."""
+        """Describe the difference in words."""
         names = " and ".join(f"'{what}'" for what in self.what)
         if self.kind == FREQUENCY:
-            return f"the frequency of {names} {self.given} is {self.draws:.1%}, of rows {self.rows:.1%}"
+            return f"the frequency of {names} {self.given} is {self.draws:.1%} in draws, {self.rows:.1%} in rows"
         if self.kind == LOCATION:
             return f"{names} {self.given} is {self.draws:+.2f} standard deviations off"
         if self.kind == SPREAD:
-            return f"the spread of {names} {self.given} is {self.draws:.2f} times that of rows"
-        return f"the correlation of {names} {self.given} is {self.draws:.2f}, of rows {self.rows:.2f}"
+            return f"the spread of {names} {self.given} is {self.draws:.2f} times that in rows"
+        return f"the correlation of {names} {self.given} is {self.draws:.2f} in draws, {self.rows:.2f} in rows"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -77,15 +78,15 @@ class DrawCheck:
 
     Attributes
     ----------
-    score : largest difference beyond chance, over what matters of its kind: 0 where chance explains all, 1 or more if
-        draws do not look like rows
+    score : largest difference beyond chance, relative to the smallest that matters for its kind: 0 where chance explains
+        everything, 1 or more if draws do not look like rows
     n_rows : training rows that were compared with their draws
-    n_coalitions : coalitions for which they were, of no, one, half and all but one player
-    n_differences : differences that were looked at, all of which chance keeps within `critical` in 99 of 100 fits
-    critical : standard errors from which on a difference is beyond chance
+    n_coalitions : coalitions that were checked, with no, one, half and all but one of the players
+    n_differences : differences that were checked; by chance alone all stay within `critical` in 99 of 100 fits
+    critical : number of standard errors from which a difference is beyond chance
     columns : columns with a difference that is both beyond chance and large, the worst first
-    n_large : number of such differences, of each kind at most one for each pair of columns
-    worst : the largest differences, at most one of a kind for each pair of columns; empty if none is worth a look
+    n_large : number of such differences, counting at most one of each kind per pair of columns
+    worst : the largest differences, at most one of each kind per pair of columns; empty if none is worth a look
     """
 
     score: float
@@ -108,7 +109,7 @@ class DrawCheck:
         return tuple(one for one in self.worst if one.is_large)
 
     def __repr__(self) -> str:
-        """Say in English what was found."""
+        """Describe in words what was found."""
         return f"DrawCheck: {self.text}"
 
     @property

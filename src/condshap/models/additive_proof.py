@@ -89,7 +89,7 @@ def warn_if_missed(met: Masks) -> None:
     missed = np.flatnonzero(~met)
     text = (
         f"the model was read as a sum of one function per feature, but its predictions for {len(missed)} of {len(met)} rows "
-        f"to explain, positions {listing(missed.tolist())}, are not the sums: it does something between the values that it "
-        "was asked for. The model itself was asked for these rows. Give additive=False to ask it for all of them."
+        f"to explain, positions {listing(missed.tolist())}, are not such sums: it does something between the values it was "
+        "tried at. These rows went through the model itself. Set additive=False to send all of them through it."
     )
     announce(text, stacklevel=3)

@@ -46,7 +46,7 @@ def _as_array(raw: Any, model: Model) -> np.ndarray[Any, Any]:
         return values.astype(np.float64) if values.dtype == object and not is_text else values
     except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(
-            f"model {describe_model(model)} must return an array of numbers, got {type(raw).__name__} that is none: "
+            f"model {describe_model(model)} must return an array of numbers, got {type(raw).__name__} that is not one: "
             f"{error}. Pass a function that returns one row of outputs per row."
         ) from None
 
@@ -71,8 +71,8 @@ def check_count(n_outputs: int, expected: int | None, model: Model) -> None:
     """Refuse another number of outputs than at the trial: nobody knows which of them are the explained ones."""
     if expected not in (None, n_outputs):
         raise ModelError(
-            f"model {describe_model(model)} must return the same number of outputs at every call, got {n_outputs} "
-            f"after {expected} at its first. Make it return a column for every output, whatever the rows."
+            f"model {describe_model(model)} must return the same number of outputs in every call, got {n_outputs} "
+            f"after {expected} in the first. Make it return one column per output, whatever the rows."
         )
 
 
@@ -89,8 +89,9 @@ def range_error(outputs: Outputs, rows: Rows, model: Model, table_format: TableF
     """Say which outputs (n, O) are out of range, and for which of the rows (n, M), in the model's order of columns."""
     if np.isfinite(outputs).all():
         return ModelError(
-            f"model {describe_model(model)} must return numbers of at most {LARGEST:g} in size, because errors need "
-            f"their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or divide it by a large number."
+            f"model {describe_model(model)} must return numbers of at most {LARGEST:g} in size, because standard errors "
+            f"need their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or divide it by a "
+            "large number."
         )
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     first = rows[bad[0]]

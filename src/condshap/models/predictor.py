@@ -106,8 +106,8 @@ class Predictor:
         numbers = find_numbers(self.trees, self._last_step_input(rows), split_pipeline(self.model)[1])
         if numbers is None:
             raise ModelError(
-                f"model {describe_model(self.model)} must give its trees {self.trees.n_features} columns of numbers, but "
-                "gave others. Give fast_trees=False."
+                f"model {describe_model(self.model)} must pass {self.trees.n_features} columns of numbers to its trees, but "
+                "passed others. Set fast_trees=False."
             )
         return numbers
 

@@ -76,13 +76,13 @@ def read_function(
     if apart > 1 and vouched:
         raise OptionError(
             "additive=True needs a model that is a sum of one function per feature, but on "
-            f"{_TRIALS} rows put together from training rows its predictions are not such a sum: the largest "
+            f"{_TRIALS} rows combined from training rows its predictions are not such a sum: the largest "
             f"difference is {apart:.3g} times what rounding explains. Leave additive out."
         )
     if not is_proven and vouched:
         raise OptionError(
-            "additive=True needs a model whose functions of one feature can be read, but for some training rows its "
-            "predictions are not the sums of what was read: it does something between the values that it was asked for, "
+            "additive=True needs a model whose functions of one feature can be read, but for some training rows the "
+            "prediction is not the sum of what was read: the model does something between the values it was tried at, "
             f"{_CELLS} ranges per feature. Leave additive out."
         )
     return function if is_proven else None

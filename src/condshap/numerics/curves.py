@@ -146,7 +146,7 @@ class CurvedFunction(AdditiveFunction):
         except TooRoughError as error:
             raise ModelError(
                 f"additive models must have few jumps and bends beyond the training range, but feature {j} has too many "
-                f"from {ends[0]:.3g} to {ends[1]:.3g}. Give additive=False."
+                f"from {ends[0]:.3g} to {ends[1]:.3g}. Set additive=False."
             ) from error
 
 

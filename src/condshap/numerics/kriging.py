@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from condshap.numerics.odd_games import COVARIANCES, OddPrior, OddSolver, odd_prior
+from condshap.numerics.kriging_prior import COVARIANCES, OddPrior, OddSolver, odd_prior
 from condshap.numerics.relevance import Relevance
 from condshap.numerics.shapley import shapley_coefficients
 from condshap.types import Floats, Masks

@@ -1,8 +1,8 @@
 """Explanation -> Axes: pictures of Shapley values and of what they were made from, a file per plot.
 
-Every function draws into `ax`, or into a figure of its own if that is None, and returns the Axes; nothing is shown,
-saved or set globally. Names are shortened in the middle to 40 characters, and players beyond `max_features` lines are
-added up as "N others". Orange-red raises a prediction, blue and striped lowers it.
+Every function draws into `ax`, or into a new figure if `ax` is None, and returns the Axes; nothing is shown, saved or set
+globally. Names longer than 40 characters are shortened in the middle, and players beyond `max_features` lines are added up
+as "N others". Orange-red raises a prediction; blue with stripes lowers it.
 """
 
 from __future__ import annotations

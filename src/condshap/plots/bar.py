@@ -34,19 +34,18 @@ def bar(
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Shapley values of one row as bars with a sign, or the mean of their sizes over several rows.
+    """Draw the signed Shapley values of one row as bars, or their mean absolute values over several rows.
 
     Parameters
     ----------
-    rows : position, slice, list or mask; None for all. A single row is drawn with its values.
-    output : name or position where the model has several
-    max_features : lines; players beyond are added up
+    rows : position, slice, list or mask; None for all. A single row is drawn with its feature values.
+    output : name or position of the output, if the model has several
+    max_features : number of lines; players beyond that are added up
 
     Notes
     -----
-    Error bars are one error to both sides, all errors together (`Explanation.errors`).
-    Those of several rows, and of "N others", are upper bounds, because the
-    errors of rows and players may depend on each other: means, and sums, of the errors.
+    Error bars extend one total error (`Explanation.errors`) to both sides. For several rows, and for "N others", they are
+    upper bounds, because the errors of rows and players may depend on each other: the mean, or the sum, of the errors.
     """
     chosen = one_output(explanation, output)
     positions = find_rows(len(explanation), rows)

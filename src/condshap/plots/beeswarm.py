@@ -39,17 +39,17 @@ def beeswarm(
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Shapley values of all rows, a line per player, coloured by the value of the feature.
+    """Draw the Shapley values of all rows, one line per player, coloured by the value of the feature.
 
     Parameters
     ----------
-    output : name or position where the model has several
-    max_features : lines; players beyond are added up row by row
+    output : name or position of the output, if the model has several
+    max_features : number of lines; players beyond that are added up row by row
 
     Notes
     -----
     Colours run from the 5 % to the 95 % quantile of a feature. Categories, groups of features and "N others" are grey,
-    missing values are grey rings.
+    and missing values are grey rings.
     """
     chosen = one_output(explanation, output)
     lines = make_lines(np.abs(chosen.values).mean(axis=0), max_features)

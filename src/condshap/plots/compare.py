@@ -40,21 +40,21 @@ def compare(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Shapley values of one row by several approaches, a bar each for every player.
+    """Draw the Shapley values of one row by several approaches, one bar per player and approach.
 
     Parameters
     ----------
-    explanations : of the same rows, as a list or as a mapping by name
+    explanations : explanations of the same rows, as a list or as a mapping by name
     row : position of the explained row
-    names : of the explanations; by default their approaches
-    output : name or position where the model has several
-    max_features : lines; players beyond are added up
-    sort : by mean size over the approaches; otherwise players are in their own order
-    legend : which bar is whose, below the axes
+    names : names of the explanations; by default their approaches
+    output : name or position of the output, if the model has several
+    max_features : number of lines; players beyond that are added up
+    sort : sort players by their mean absolute value over the approaches; otherwise keep their order
+    legend : show below the axes which bar belongs to which approach
 
     Notes
     -----
-    Error bars are one error to both sides, all errors together (`Explanation.errors`); that of "N others" is an upper bound.
+    Error bars extend one total error (`Explanation.errors`) to both sides; for "N others" it is an upper bound.
     """
     found = named(explanations, names)
     check_same_rows(found)

@@ -27,7 +27,7 @@ def conditional_samples(
     legend: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw two features of training rows, and of samples, which should lie where training rows with the known values do.
+    """Draw two features of training rows and of samples, which should lie where training rows with the known values do.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ def conditional_samples(
     samples : samples by approach, or one table of them
     x, y : names of two columns
     point : the row that the samples were drawn for: a table of one row or a mapping; marked by a star
-    shift : how far the samples of one approach stand above those of the next, in units of `y`, so that all can be seen; None
-        for a little where all samples have the same `y`, and 0 elsewhere
-    legend : which points are whose, above the axes
+    shift : vertical distance between the samples of one approach and the next, in units of `y`, so that none are hidden;
+        None for a small distance if all samples have the same `y`, and otherwise 0
+    legend : show above the axes which points belong to which approach
 
     Notes
     -----
-    Levels are strips, and so are missing values.
+    Each level has its own strip, and so do missing values.
     """
     tables = dict(samples) if isinstance(samples, Mapping) else {"samples": samples}
     given = _as_row(point)

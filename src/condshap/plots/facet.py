@@ -29,10 +29,10 @@ def facet(
     Parameters
     ----------
     plot : any function of `condshap.plots` that takes `output`
-    explanation : what the plot takes first
-    arguments, options : of the plot, e.g. ``row=3``
+    explanation : first argument of the plot
+    arguments, options : further arguments of the plot, e.g. ``row=3``
     outputs : names or positions; None for all
-    columns : panels side by side
+    columns : number of panels side by side
 
     Returns
     -------
@@ -40,15 +40,15 @@ def facet(
 
     Examples
     --------
-    ``facet(waterfall, explanation, row=3)`` shows how one row gets to the probability of each class.
+    ``facet(waterfall, explanation, row=3)`` shows how one row arrives at the probability of each class.
     """
     if {"ax", "output"} & set(options):
-        raise OptionError("facet must choose axes and outputs itself, got ax or output. Leave it out, or pass outputs.")
+        raise OptionError("facet chooses axes and outputs itself, got ax or output. Leave it out, or pass outputs.")
     first = explanation if isinstance(explanation, Explanation) else next(iter(named(explanation).values()))
     n_outputs = 1 if first.values.ndim == 2 else len(first.output_names)
     chosen = range(n_outputs) if outputs is None else [find_output(first, output) for output in outputs]
     if not chosen:
-        raise OptionError("outputs must be at least one, got none. Leave it out to draw all of them.")
+        raise OptionError("outputs must name at least one, got none. Leave it out to draw all of them.")
     n_columns = min(check_integer("columns", columns, least=1), len(chosen))
     n_lines = min(len(first.player_names), options.get("max_features", 12)) if plot.__name__ in _LISTS else 0
     import matplotlib.pyplot as plt

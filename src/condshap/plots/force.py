@@ -39,18 +39,18 @@ def force(
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one row as a stacked bar: players that raise the prediction left of it, those that lower it right of it.
+    """Draw one row as a stacked bar: players that raise the prediction to its left, those that lower it to its right.
 
     Parameters
     ----------
     row : position of the explained row
-    output : name or position where the model has several
-    max_features : parts; players beyond are added up
+    output : name or position of the output, if the model has several
+    max_features : number of parts; players beyond that are added up
 
     Notes
     -----
-    The parts are numbered by size, and the lists below say what they are. The bar has the length of all sizes together: from
-    its left end the prediction rises by what is orange-red, and from its right end it falls by what is blue and striped.
+    The parts are numbered by size, and the lists below name them. The bar is as long as all parts together: from its left
+    end the orange-red parts raise the prediction, and from its right end the blue, striped parts lower it.
     """
     chosen = one_output(explanation, output)
     row = find_row(len(explanation), row)

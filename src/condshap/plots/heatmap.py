@@ -36,17 +36,17 @@ def heatmap(
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Shapley values of all rows as colours, a line per player, rows by rising prediction.
+    """Draw the Shapley values of all rows as colours, one line per player, with rows sorted by their prediction.
 
     Parameters
     ----------
-    output : name or position where the model has several
-    max_features : lines; players beyond are added up row by row
+    output : name or position of the output, if the model has several
+    max_features : number of lines; players beyond that are added up row by row
 
     Notes
     -----
-    Few rows have their numbers written into the cells. The curve above shows the predictions, the dotted line the
-    base value.
+    If there are few rows, the cells show their numbers. The curve above shows the predictions, the dotted line the base
+    value.
     """
     chosen = one_output(explanation, output)
     order = np.argsort(chosen.predictions, kind="stable")

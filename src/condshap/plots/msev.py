@@ -48,17 +48,17 @@ def msev(
 
     Parameters
     ----------
-    explanations : of the same rows, model and base value, as a list or as a mapping by name. Where coalitions differ, MSEv
-        is over those that all of them have, with a warning
-    by : "overall"; "row", sorted differences of the rows to the first explanation (of a single one the MSEv themselves);
-        or "size", by the number of players in the coalition
-    names : of the explanations; by default their approaches
-    output : name or position where the model has several; None for the sum over outputs
-    level : of the confidence intervals over rows
+    explanations : explanations with the same rows, model and base value, as a list or as a mapping by name. If coalitions
+        differ, MSEv is over those that all of them share, with a warning
+    by : "overall"; "row" for each row's difference from the first explanation, sorted (with a single explanation, each row's
+        MSEv); or "size" for the MSEv by number of players in the coalition
+    names : names of the explanations; by default their approaches
+    output : name or position of the output, if the model has several; None for the sum over outputs
+    level : level of the confidence intervals over rows
 
     Notes
     -----
-    Part of the MSEv is the spread of f given x_S, the same for all approaches: only differences between them mean something.
+    Part of the MSEv is the spread of f given x_S, the same for all approaches: only differences between them are meaningful.
     """
     check_choice("by", by, ("overall", "row", "size"))
     found = comparable({name: _of_output(one, output) for name, one in named(explanations, names).items()})
@@ -157,7 +157,7 @@ def by_size(explanation: Explanation) -> tuple[Floats, list[Criterion]]:
     present = np.unique(sizes[usable])
     if len(present) == 0:
         raise OptionError(
-            "MSEv by size must have coalitions between the empty and the grand one, got none. Explain at least two players."
+            "MSEv by size needs coalitions between the empty and the grand one, got none. Explain at least two players."
         )
     parts = [usable & (sizes == size) for size in present]
     return present.astype(np.float64), [

@@ -32,18 +32,18 @@ def pairs(
     max_features: int = 6,
     figure: Figure | SubFigure | None = None,
 ) -> np.ndarray[Any, np.dtype[np.object_]]:
-    """Draw generated rows, e.g. of `VAEAC.sample_table`, beside real ones.
+    """Draw generated rows, e.g. from `VAEAC.sample_table`, beside real ones.
 
     Parameters
     ----------
     real, generated : tables with the same columns
     features : columns to draw; None for the first `max_features`
-    figure : to draw into; None for a new one
+    figure : figure to draw into; None for a new one
 
     Returns
     -------
     (d, d) array of Axes: points below the diagonal, shares of rows on it (bars for levels, steps for numbers), correlations
-    of numbers above. At most 1000 rows of either table are drawn as points; histograms and correlations are of all.
+    of numbers above it. At most 1000 rows of each table are drawn as points; histograms and correlations use all rows.
     """
     names = _names(real, generated, features, max_features)
     columns = [[_columns(table)[name] for table in (real, generated)] for name in names]
@@ -81,8 +81,8 @@ def _names(real: Table, generated: Table, features: Sequence[str] | None, max_fe
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         raise OptionError(
-            f"both tables must have the drawn columns, at least one, missing are {listing(unknown)} of {listing(wanted)}. "
-            "Check the spelling."
+            f"both tables must have the columns to draw, at least one, got {listing(wanted)} of which {listing(unknown)} "
+            "are missing. Check the spelling."
         )
     return wanted
 

@@ -45,17 +45,17 @@ def scatter(
     output: str | int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the values of a feature against its Shapley values, a point per row.
+    """Draw the Shapley values of a feature against its values, one point per row.
 
     Parameters
     ----------
     feature : name or position of a player that is a single feature
-    color : name or position of another one whose values colour the points; None for one colour
-    output : name or position where the model has several
+    color : name or position of another feature whose values colour the points; None for one colour
+    output : name or position of the output, if the model has several
 
     Notes
     -----
-    Levels are strips, and so are missing values. The bars below count the rows.
+    Each level has its own strip, and so do missing values. The bars below count the rows.
     """
     chosen = one_output(explanation, output)
     player = find_player(chosen.names, feature)
@@ -83,7 +83,7 @@ def _column(chosen: OneOutput, player: int) -> Column:
     column = chosen.columns[player]
     if column is None:
         raise OptionError(
-            f"a scatter plot must get a single feature, got the group '{chosen.names[player]}', which has no value of its "
+            f"a scatter plot needs a single feature, got the group '{chosen.names[player]}', which has no value of its "
             "own. Use plots.beeswarm, or explain without groups."
         )
     return column

@@ -81,11 +81,9 @@ class Lines:
 def one_output(explanation: Explanation, output: str | int | None = None) -> OneOutput:
     """Choose an output by name or position; what is not finite is refused."""
     if not isinstance(explanation, Explanation):
-        raise OptionError(
-            f"a plot must get an Explanation, got {type(explanation).__name__}. Pass what explain returns."
-        )
+        raise OptionError(f"a plot needs an Explanation, got {type(explanation).__name__}. Pass what explain returns.")
     if len(explanation) == 0:
-        raise OptionError("a plot must get an explanation of at least one row, got none. Explain some rows.")
+        raise OptionError("a plot needs an explanation of at least one row, got none. Explain some rows.")
     which = find_output(explanation, output)
     several = explanation.values.ndim == 3
     parts = [explanation.values, explanation.errors, explanation.base_values, explanation.predictions]
@@ -112,7 +110,7 @@ def find_output(explanation: Explanation, output: str | int | None) -> int:
     if output is None:
         if n > 1:
             raise OptionError(
-                f"output must say which one of {n} is drawn, {listing(names)}. Pass its name or position, or draw all of "
+                f"output must choose one of {n} outputs, {listing(names)}. Pass its name or position, or draw all of "
                 "them with plots.facet(plot, explanation)."
             )
         return 0
@@ -180,7 +178,7 @@ def named(explanations: Explanations, names: Sequence[str] | None = None) -> dic
     given = list(explanations) if isinstance(explanations, Mapping) and names is None else names
     texts = [one.provenance.approach for one in found] if given is None else [str(name) for name in given]
     if len(texts) != len(found):
-        raise OptionError(f"names must be one for each of {len(found)} explanations, got {len(texts)}.")
+        raise OptionError(f"names must have one entry for each of {len(found)} explanations, got {len(texts)}.")
     again: dict[str, int] = {}
     labels = []
     for text in texts:
@@ -196,6 +194,6 @@ def check_same_rows(explanations: Mapping[str, Explanation]) -> None:
         same = other.predictions.shape == first.predictions.shape and other.player_names == first.player_names
         if not same or not np.allclose(other.predictions, first.predictions, rtol=1e-6, atol=1e-9, equal_nan=True):
             raise OptionError(
-                f"explanations must be of the same rows, players and model, but '{name}' has others than the first one "
+                f"explanations must be of the same rows, players and model, but '{name}' differs from the first one "
                 f"({other!r} and {first!r}). Explain the same rows."
             )

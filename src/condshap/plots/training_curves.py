@@ -24,7 +24,7 @@ _USED = 0.01  # nats, as in `History.active_units`
 
 
 def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the training of VAEAC: VLB on training rows, IWAE on held-out rows, and below KL divergences of latent units.
+    """Draw the training of VAEAC: VLB on training rows, IWAE on held-out rows, and below, KL divergences of latent units.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
 
     Notes
     -----
-    Thin lines are the networks of the ensemble, thick ones their mean; dots are the epochs whose weights were kept. The
-    KL divergence of a latent unit is on held-out rows, the mean over the networks; a grey unit is not used. The first
-    twentieth of the epochs may lie below the axes.
+    Thin lines are the networks of the ensemble, thick lines their mean; dots mark the epochs whose weights were kept. The
+    KL divergence of a latent unit is measured on held-out rows and averaged over the networks; grey units are unused. The
+    first twentieth of the epochs may lie below the axes.
     """
     history = find_history(vaeac)
     ax = new_axes(ax, 6.5, 5.2)
@@ -74,11 +74,11 @@ def find_history(vaeac: Any) -> Any:
             return history
     if hasattr(vaeac, "config") or hasattr(vaeac, "fit"):
         raise NotFittedError(
-            f"training curves must get a fitted VAEAC, got {type(vaeac).__name__} without trained networks. Call fit first, "
+            f"training curves need a fitted VAEAC, got {type(vaeac).__name__} without trained networks. Call fit first, "
             "with approach='vaeac'."
         )
     raise OptionError(
-        f"training curves must get a fitted VAEAC, or an approach or Explainer with one, got {type(vaeac).__name__}."
+        f"training curves need a fitted VAEAC, or an approach or Explainer with one, got {type(vaeac).__name__}."
     )
 
 

@@ -32,18 +32,17 @@ def waterfall(
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how one row gets from the base value, on the last line, to its prediction, on the first one.
+    """Draw how one row gets from the base value, on the last line, to its prediction, on the first line.
 
     Parameters
     ----------
     row : position of the explained row
-    output : name or position where the model has several
-    max_features : lines of players; those beyond are added up
+    output : name or position of the output, if the model has several
+    max_features : number of lines for players; players beyond that are added up
 
     Notes
     -----
-    Error bars are one error of the Shapley value to both sides, all errors together
-    (`Explanation.errors`); that of "N others" is an upper bound.
+    Error bars extend one total error (`Explanation.errors`) to both sides; for "N others" it is an upper bound.
     """
     chosen = one_output(explanation, output)
     row = find_row(len(explanation), row)

@@ -92,6 +92,6 @@ def known_table(explanation: Explanation, game: Game) -> ValueTable:
     if not fits or not (table.values[0].reshape(shape[1:]) == base_value).all():
         raise OptionError(
             "the explanation must come from this explainer with n_coalitions='auto', but its coalitions, outputs or base "
-            f"values are others: {explanation!r}. Explain the rows anew."
+            f"values differ: {explanation!r}. Explain the rows again."
         )
     return replace(table, values=table.values.reshape(shape), std_errors=table.std_errors.reshape(shape))

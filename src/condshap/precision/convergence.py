@@ -150,8 +150,8 @@ def _check_errors(new: ValueTable) -> None:
     """Without errors of v(S) nobody can tell when to stop."""
     if np.isnan(new.std_errors).any():
         raise OptionError(
-            "n_coalitions='auto' must know the standard errors of v(S), but an approach draws a single sample, which tells "
-            "nothing about its own. Raise n_samples, or give a number of coalitions."
+            "n_coalitions='auto' needs the standard errors of v(S), but an approach draws a single sample, which says "
+            "nothing about its own error. Raise n_samples, or choose a number of coalitions."
         )
 
 

@@ -31,7 +31,7 @@ _ROUNDS, _HALVINGS = 8, 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aim:
-    """What is to be reached, and what it depends on.
+    """The target, and what it depends on.
 
     Attributes
     ----------
@@ -66,8 +66,8 @@ def choose_samples(
     of_one = moments.honest(aim.factors).mean(axis=1) * aim.n_samples[:, None]  # (C, O) variance of a single sample
     if np.isnan(of_one).any():
         raise OptionError(
-            f"target_error={aim.target:g} must come with at least 2 samples of every coalition to begin with, because a "
-            "single one tells nothing about its error, but an approach draws 1. Raise its default_samples."
+            f"target_error={aim.target:g} needs at least 2 samples of every coalition to begin with, because a single "
+            "one says nothing about its own error, but an approach draws 1. Raise its default_samples."
         )
     importance = np.sqrt((aim.influence.sum(axis=0)[:, None] * of_one).max(axis=1))  # (C,)
     is_random = importance > 0
@@ -198,7 +198,7 @@ def _warn_if_missed(errors: Floats, target: float) -> None:
     if missed.any():
         announce(
             f"target_error={target:g} was not reached for {int(missed.sum())} of {len(errors)} rows, although the coalition "
-            f"that needs most has {_CAP} samples; the largest Monte Carlo standard error is {errors.max():.3g}. Give a "
-            "larger target_error.",
+            f"that needs most has {_CAP} samples; the largest Monte Carlo standard error is {errors.max():.3g}. Choose "
+            "a larger target_error.",
             stacklevel=4,
         )

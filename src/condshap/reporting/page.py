@@ -22,7 +22,7 @@ from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.options import as_path
 from condshap.ranking import comparable
-from condshap.reporting.outside import Outside, find_outside
+from condshap.reporting.outside_training import Outside, find_outside
 from condshap.reporting.payload import pack
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
 from condshap.storage.writing import write_whole
@@ -89,7 +89,7 @@ def _listed(explanations: Explanation | Sequence[Explanation]) -> list[Explanati
             "Pass what explain() returns, or load_explanation(path)."
         )
     if len(given[0]) == 0:
-        raise OptionError("a report must have rows, got an explanation of none. Explain at least one row.")
+        raise OptionError("a report needs rows, got an explanation of none. Explain at least one row.")
     return given
 
 

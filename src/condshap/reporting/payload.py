@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.explanation import Explanation
-from condshap.reporting.outside import Outside
+from condshap.reporting.outside_training import Outside
 from condshap.reporting.quality import Judged
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column

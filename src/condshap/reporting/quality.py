@@ -13,7 +13,7 @@ from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
 from condshap.numerics.row_means import half_width, not_below_zero
 from condshap.precision.convergence import MISSED
-from condshap.reporting.outside import Outside
+from condshap.reporting.outside_training import Outside
 from condshap.types import Floats
 
 _SURE = 1.959963984540054  # standard errors on each side that hold 95 % of a normal distribution

@@ -1,1 +1,1 @@
-"""How, never what: bars, threads, devices, memory, warnings. Nothing here has a say in the numbers."""
+"""How, never what: bars, threads, devices, memory, warnings. Nothing here affects the numbers."""

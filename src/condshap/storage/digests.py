@@ -79,7 +79,9 @@ def check_explanation(explanation: Any) -> None:
     from condshap.explanation import Explanation
 
     if not isinstance(explanation, Explanation):
-        raise OptionError(f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) gave.")
+        raise OptionError(
+            f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) returned."
+        )
 
 
 def check_maker(explanation: Explanation, game: Game, predictions: Outputs) -> None:
@@ -87,14 +89,14 @@ def check_maker(explanation: Explanation, game: Game, predictions: Outputs) -> N
     if explanation.provenance.made_by != digest_of_maker(game):
         raise OptionError(
             "the explanation must come from this explainer with n_coalitions='auto', or from one with the same training "
-            f"rows, approach, options, seed and model, but was made by another one: {explanation!r}. Explain the rows anew."
+            f"rows, approach, options, seed and model, but was made by another one: {explanation!r}. Explain the rows again."
         )
     known = explanation.predictions.reshape(predictions.shape)
     apart, scale = np.abs(known - predictions).max(initial=0.0), np.abs(predictions).max(initial=0.0)
     if not apart <= _CLEARLY * scale:
         raise OptionError(
             "the explanation must come from this explainer and its model, but the model's predictions for the explained "
-            f"rows differ from those in the explanation by up to {apart:.3g}. Explain the rows anew."
+            f"rows differ from those in the explanation by up to {apart:.3g}. Explain the rows again."
         )
 
 

@@ -53,20 +53,20 @@ def save_explainer(explainer: Explainer, path: Path) -> None:
 
 
 def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] = ()) -> Explainer:
-    """Read an explainer that `Explainer.save` wrote; it explains as the saved one did, bit for bit.
+    """Load an explainer that `Explainer.save` wrote; it gives the same numbers as the saved one, bit for bit.
 
     Parameters
     ----------
     path : the file
     model : the model that the explainer was fitted with; it is not in the file.
-        One with other outputs is an error. One whose predictions on a few training rows clearly differ from the saved ones
-        raises a `CondShapWarning`, because the base value, and whatever else was learned from the model, are not its own.
-    approaches : classes of approaches of your own that the explainer uses; those of condshap are found by name
+        A model with other outputs raises an error. If its predictions on a few training rows clearly differ from the saved
+        ones, a `CondShapWarning` says that the base value and whatever else was learned belong to another model.
+    approaches : classes of your own approaches that the explainer uses; those of condshap are found by name
 
     Notes
     -----
-    Nothing in the file is run. Trees of `ctree` and regressions of `regression_separate` are made again from the stored
-    training rows when they are first needed, and are the same; all other approaches learn nothing anew.
+    Nothing in the file is run as code. The trees of `ctree` and the regressions of `regression_separate` are rebuilt from
+    the stored training rows when first needed, exactly as they were; all other approaches are loaded as they are.
     """
     path = as_path(path)
     state = read_state(path)
@@ -163,7 +163,7 @@ def _store_schema(schema: FeatureSchema) -> State:
         dtypes = listing(str(column.dtype) for column in schema.table_format.columns)
         raise StorageError(
             f"the training rows must have column names and dtypes that can be stored, got {listing(schema.names)} of dtypes "
-            f"{dtypes}. Fit on a table with text as names and common dtypes."
+            f"{dtypes}. Fit on a table with text names and common dtypes."
         )
     return State({}, stored)
 
@@ -262,7 +262,7 @@ def _compare_predictions(game: Game, outputs: Outputs) -> Game:
     message = (
         f"the model must be the one that the explainer was fitted with, but its predictions for {len(outputs)} training "
         f"rows differ from the saved ones by up to {apart:.3g}, where the largest is {scale:.3g}. The base value, and "
-        "whatever else was learned from the model, belong to the other one: fit a new explainer unless this is meant."
+        "whatever else was learned from the model, belong to the other one: fit a new explainer unless you mean this."
     )
     warnings.warn(message, CondShapWarning, stacklevel=3)
     return replace(game, warnings=(*game.warnings, message), made_by=with_other_model(game.made_by, found))

@@ -71,7 +71,7 @@ def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
 
 
 def load_explanation(path: str | Path) -> Explanation:
-    """Read an explanation that `Explanation.save` wrote."""
+    """Load an explanation that `Explanation.save` wrote."""
     path = as_path(path)
     arrow, about = _read(path)
     with EXPLANATION.clear_damage(path):

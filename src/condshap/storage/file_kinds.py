@@ -133,7 +133,7 @@ def read_header(self, path: Path, text: str | bytes | None) -> dict[str, Any]:
     def check_seal(self, path: Path, content: bytes) -> None:
         """Refuse a file whose bytes are not those that were written."""
         if not is_sealed(content):
-            raise self.damaged(path, ValueError("its checksum is that of other bytes"))
+            raise self.damaged(path, ValueError("its checksum does not match its contents"))
 
     def damaged(self, path: Path, error: Exception) -> StorageError:
         """Error for a file with a part missing or changed."""

@@ -34,5 +34,5 @@ def load_networks(path: Path, device: str) -> tuple[Networks, FeatureSchema]:
         networks = Networks.from_state(state.arrays, state.facts["networks"], device=device)
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         if n_levels != networks.fitted_.columns.atoms.n_levels.tolist():
-            raise ValueError("its schema has other features than its networks")
+            raise ValueError("its schema and its networks have different features")
     return networks, schema

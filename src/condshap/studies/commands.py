@@ -1,6 +1,6 @@
 """Command line of the studies -> runs, tables and figures; ``condshap study`` and ``python -m condshap.studies`` share it.
 
-Exit codes: 0 when all went well, 1 with a clear message on stderr, 2 when the command itself was written wrongly.
+Exit codes: 0 on success, 1 with a clear message on stderr, 2 when the command line itself is wrong.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ def main(arguments: Sequence[str] | None = None, prog: str = "condshap study") -
 
 def make_parser(prog: str) -> argparse.ArgumentParser:
     """Parser of all commands."""
-    parser = argparse.ArgumentParser(prog=prog, description="The paper's studies: run them, and make their tables.")
+    about = "Run the paper's studies and compare the results with its tables."
+    parser = argparse.ArgumentParser(prog=prog, description=about)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     small = "categorical --quick"
-    listing = commands.add_parser("list", help="name the studies", epilog=f"example: {prog} list --json")
-    listing.add_argument("--json", action="store_true", help="JSON and not lines")
+    listing = commands.add_parser("list", help="list the studies", epilog=f"example: {prog} list --json")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(command=list_studies)
-    about = "run whatever a store still lacks of a study"
+    about = "run the parts of a study that have no results yet"
     _run_parser(commands.add_parser("run", help=about, epilog=f"example: {prog} run {small} --repetitions 2"))
-    about = "hold results against the paper's, as Markdown, CSV or JSON"
+    about = "compare results with the paper's, as Markdown, CSV or JSON"
     _table_parser(commands.add_parser("table", help=about, epilog=f"example: {prog} table {small} --csv"))
     about = "draw the figures of a study"
     _plot_parser(commands.add_parser("plot", help=about, epilog=f"example: {prog} plot {small} --out figures"))
@@ -58,47 +59,47 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
 
 def _run_parser(parser: argparse.ArgumentParser) -> None:
     _choice_options(parser)
-    parser.add_argument("--jobs", type=int, default=1, help="repetitions at a time, each in a process")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "auto"), help="where networks live")
-    parser.add_argument("--forest", default="cpu", choices=("sklearn", "cpu", "cuda"), help="what evaluates forests")
-    parser.add_argument("--store", type=Path, metavar="FILE", help="file of results; by default NAME.jsonl here")
-    parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these once more")
-    parser.add_argument("--progress", action="store_true", default=None, help="a bar even where there is no terminal")
+    parser.add_argument("--jobs", type=int, default=1, help="repetitions to run at once, each in its own process")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "auto"), help="where to run networks")
+    parser.add_argument("--forest", default="cpu", choices=("sklearn", "cpu", "cuda"), help="how to evaluate forests")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="file for results; default: NAME.jsonl")
+    parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these methods again")
+    parser.add_argument(
+        "--progress", action="store_true", default=None, help="show a progress bar even without a terminal"
+    )
     parser.set_defaults(command=run_study)
 
 
 def _table_parser(parser: argparse.ArgumentParser) -> None:
     _choice_options(parser)
-    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="results; may be repeated")
+    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="file of results; may be repeated")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="CSV and not Markdown")
-    form.add_argument("--json", action="store_true", help="JSON and not Markdown")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file and do not print")
-    parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
+    form.add_argument("--csv", action="store_true", help="CSV instead of Markdown")
+    form.add_argument("--json", action="store_true", help="JSON instead of Markdown")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file instead of printing")
+    parser.add_argument("--of-version", metavar="VERSION", help="use results from this version of condshap")
     parser.set_defaults(command=make_table)
 
 
 def _plot_parser(parser: argparse.ArgumentParser) -> None:
     _choice_options(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the PNG files go")
-    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="results; may be repeated")
-    parser.add_argument("--of-version", metavar="VERSION", help="results of another version of condshap")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the PNG files")
+    parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="file of results; may be repeated")
+    parser.add_argument("--of-version", metavar="VERSION", help="use results from this version of condshap")
     parser.set_defaults(command=make_plots)
 
 
 def _choice_options(parser: argparse.ArgumentParser) -> None:
-    """Options that say which part of a study is meant; lists are separated by commas."""
-    parser.add_argument("name", metavar="NAME", help="study, see the command 'list'")
+    """Options that choose a part of a study; lists are separated by commas."""
+    parser.add_argument("name", metavar="NAME", help="name of a study; 'list' shows them all")
     parser.add_argument("--M", type=_listed(int), metavar="5,10", help="numbers of features")
     parser.add_argument("--n-train", type=_listed(int), metavar="100,1000", help="numbers of training rows")
     parser.add_argument("--rho", type=_listed(float), metavar="0,0.5", help="correlations")
     parser.add_argument("--levels", type=_listed(int), metavar="3,4", help="numbers of levels")
-    parser.add_argument(
-        "--methods", type=_methods, help="these and no others, e.g. gaussian,'vaeac:width=64,latent=16'"
-    )
-    parser.add_argument("--repetitions", type=int, metavar="R", help="how many")
-    parser.add_argument("--first", type=int, metavar="I", help="number of the first repetition, which seeds its data")
-    parser.add_argument("--quick", action="store_true", help="small versions of a few cells: to see that it runs")
+    parser.add_argument("--methods", type=_methods, help="only these methods, e.g. gaussian,'vaeac:width=64,latent=16'")
+    parser.add_argument("--repetitions", type=int, metavar="R", help="number of repetitions")
+    parser.add_argument("--first", type=int, metavar="I", help="number of the first repetition; it seeds the data")
+    parser.add_argument("--quick", action="store_true", help="small versions of a few cells, to see that it runs")
 
 
 def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
@@ -129,7 +130,7 @@ def _methods(text: str) -> tuple[str, ...]:
 def _chosen(entry: Entry, given: argparse.Namespace) -> Study:
     """Part of a study that the options ask for."""
     if not entry.study.cells:
-        raise OptionError(f"study '{given.name}' must have cells for this, but has none: {entry.about}.")
+        raise OptionError(f"this command needs a study with cells, but '{given.name}' has none: {entry.about}.")
     names = ("M", "n_train", "rho", "levels", "methods", "repetitions", "first", "quick")
     return choose(entry, Choice(**{name: getattr(given, name) for name in names}))
 

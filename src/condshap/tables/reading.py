@@ -127,8 +127,8 @@ def check_unicode(texts: Iterable[Any], what: str) -> None:
     broken = [text for text in texts if isinstance(text, str) and not _is_unicode(text)]
     if broken:
         raise SchemaError(
-            f"{what} must be Unicode that can be written, got {listing(broken)} with lone surrogates. Decode the text anew, "
-            "e.g. with errors='replace'."
+            f"{what} must be Unicode that can be written, got {listing(broken)} with lone surrogates. Decode the text "
+            "again, e.g. with errors='replace'."
         )
 
 

@@ -1,4 +1,4 @@
-"""Public contract suite: whether an approach, anyone's, keeps its promises.
+"""Public contract suite: whether an approach, ours or yours, keeps its promises.
 
 ``check_approach(approach)`` runs every check on tables of the kinds that the approach supports and raises an
 AssertionError that names the first broken promise. ``approach_checks()`` gives the checks one by one, for

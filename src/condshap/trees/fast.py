@@ -24,7 +24,7 @@ def _has_classes(model: Any) -> bool:
 
 
 class FastTrees:
-    """A tree ensemble that behaves like the model it was made from, but is evaluated here.
+    """A tree ensemble that behaves like the model it was made from, but is evaluated by condshap.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class FastTrees:
 
     Notes
     -----
-    Columns are taken by position: a table must have them in the order of training.
+    Columns are taken by position: a table must have them in the order used in training.
     """
 
     classes_: npt.NDArray[Any]
@@ -106,7 +106,7 @@ class FastTrees:
         with np.errstate(over="ignore"):
             rows = np.ascontiguousarray(X, dtype=self.trees.threshold.dtype)
         if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
-            raise ModelError(f"rows must have {self.n_features_in_} features, got shape {rows.shape}. Pass those.")
+            raise ModelError(f"rows must have {self.n_features_in_} features, got shape {rows.shape}.")
         _check_numbers(rows, self.trees)
         return rows
 
@@ -118,8 +118,8 @@ def _check_numbers(rows: npt.NDArray[Any], trees: FlatTrees) -> None:
         allowed = "finite numbers or NaN" if trees.accepts == "missing" else "finite numbers"
         row, column = np.argwhere(unfit)[0]
         raise ModelError(
-            f"the model takes {allowed} within {rows.dtype}, got others in {unfit.any(axis=1).sum()} rows, the first in "
-            f"row {row}, column {column}. Clip or impute them."
+            f"the model takes {allowed} that fit into {rows.dtype}, got others in {unfit.any(axis=1).sum()} rows, the first "
+            f"in row {row}, column {column}. Clip or impute them."
         )
 
 

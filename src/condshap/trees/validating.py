@@ -46,8 +46,8 @@ def _pass(part: Any) -> None:
 
 def _refusal(why: str) -> ModelError:
     return ModelError(
-        f"a model from a file must be whole, but its numbers do not belong together: {why}. Save it again with the versions "
-        "of its packages that are installed here."
+        f"a model from a file must be intact, but its numbers do not belong together: {why}. Save it again with the package "
+        "versions that are installed here."
     )
 
 
@@ -88,7 +88,7 @@ def _check_nodes(left: npt.NDArray[Any], right: npt.NDArray[Any], feature: npt.N
     leaf = left == -1
     inside = (left > own) & (right > own) & (left < n) & (right < n)
     _need(((leaf & (right == -1)) | inside).all(), "children of a tree are not nodes below their parent")
-    _need(((feature >= 0) & (feature < n_features))[~leaf].all(), "a tree looks at a column that there is not")
+    _need(((feature >= 0) & (feature < n_features))[~leaf].all(), "a tree splits on a column that does not exist")
     children = np.concatenate([left[~leaf], right[~leaf]])
     _need(len(np.unique(children)) == len(children), "a node of a tree has two parents")
 
@@ -118,7 +118,7 @@ def _is_count(value: Any) -> bool:
 def _check_forest(forest: Any) -> None:
     members = vars(forest).get("estimators_", [])
     _need(isinstance(members, list), "a forest has no list of trees")
-    _need(all(_kind(one).startswith(_OWNERS) for one in members), "a forest has something else than trees")
+    _need(all(_kind(one).startswith(_OWNERS) for one in members), "a forest has something other than trees")
 
 
 def _check_boosting(model: Any) -> None:
@@ -126,9 +126,13 @@ def _check_boosting(model: Any) -> None:
     stages = vars(model).get("estimators_")
     if stages is None:
         return
-    _need(isinstance(stages, np.ndarray) and stages.dtype == object and stages.ndim == 2, "boosted trees are no table")
+    _need(
+        isinstance(stages, np.ndarray) and stages.dtype == object and stages.ndim == 2, "boosted trees are not a table"
+    )
     wanted, columns = vars(model).get("n_trees_per_iteration_"), vars(model).get("n_features_in_")
-    _need(_is_count(wanted) and _is_count(columns) and stages.shape[1] == wanted, "stages have other numbers of trees")
+    _need(
+        _is_count(wanted) and _is_count(columns) and stages.shape[1] == wanted, "stages have different numbers of trees"
+    )
     for one in stages.ravel():
         _need(_kind(one).startswith(_OWNERS) and "tree_" in vars(one), "boosted trees are something else than trees")
         tree = one.tree_
@@ -151,7 +155,9 @@ def _check_predictor(predictor: Any) -> None:
     _need(
         isinstance(sets, np.ndarray) and sets.ndim == 2 and sets.shape[1] == _BITS, "sets of categories have no shape"
     )
-    _need((nodes["bitset_idx"][by_level & ~leaf] < len(sets)).all(), "a node has a set of categories that there is not")
+    _need(
+        (nodes["bitset_idx"][by_level & ~leaf] < len(sets)).all(), "a node has a set of categories that does not exist"
+    )
 
 
 def _check_hist(model: Any) -> None:
@@ -166,7 +172,7 @@ def _check_hist(model: Any) -> None:
     by_level = _check_bins(own["_bin_mapper"], columns)
     for one in predictors:
         inner = one.nodes[one.nodes["is_leaf"] == 0]
-        _need((inner["feature_idx"] < columns).all(), "a boosted tree looks at a column that there is not")
+        _need((inner["feature_idx"] < columns).all(), "a boosted tree splits on a column that does not exist")
         asked = inner["feature_idx"][inner["is_categorical"] != 0]
         _need(by_level[asked].all(), "a boosted tree looks for categories in a column of numbers")
     if own.get("_preprocessor") is not None:
@@ -181,7 +187,7 @@ def _check_bins(bins: Any, columns: int) -> npt.NDArray[np.bool_]:
     _need(len(bins.bin_thresholds_) == columns, "bins are those of other columns")
     for j in np.flatnonzero(found):
         known = np.asarray(bins.bin_thresholds_[j], dtype=np.float64)
-        _need(((known >= 0) & (known < 32 * _BITS)).all(), f"categories of column {j} are no small numbers")
+        _need(((known >= 0) & (known < 32 * _BITS)).all(), f"categories of column {j} are not small numbers")
     return found
 
 
@@ -198,7 +204,9 @@ def _width(preprocessor: Any) -> int:
         if isinstance(step, str):
             _need(step == "drop", "an encoder has an unknown step")
             continue
-        _need(len(preprocessor._transformer_to_input_indices[name]) == n, "an encoder takes other columns than it says")
+        _need(
+            len(preprocessor._transformer_to_input_indices[name]) == n, "an encoder takes other columns than declared"
+        )
         if _kind(step) == "sklearn.preprocessing._encoders.OrdinalEncoder":
             _need(len(step.categories_) == n == step.n_features_in_, "levels are those of other columns")
         else:
@@ -233,8 +241,8 @@ def _check_support_vectors(model: Any) -> None:
     n_classes = len(own["classes_"]) if is_classifier else 2
     n_pairs = n_classes * (n_classes - 1) // 2
     _need(vectors.shape == (n, model.n_features_in_) and support.shape == (n,), "support vectors have other columns")
-    _need(own["_dual_coef_"].shape == (n_classes - 1, n), "there are other numbers of weights and support vectors")
-    _need(own["_intercept_"].shape == (n_pairs,), "there are other numbers of intercepts and pairs of classes")
+    _need(own["_dual_coef_"].shape == (n_classes - 1, n), "the numbers of weights and support vectors differ")
+    _need(own["_intercept_"].shape == (n_pairs,), "the numbers of intercepts and pairs of classes differ")
     _need(len(counts) == n_classes and (counts >= 0).all(), "support vectors are counted for other classes")
     _need(
         counts.sum() == n if is_classifier else (counts == n).all() or counts.sum() == n,

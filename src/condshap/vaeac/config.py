@@ -143,7 +143,7 @@ class VAEACConfig(VAEACFields):
         - members: 3 on standardised and 3 on normal-score columns, in turn; from 25 features on 6 on standardised
           ones, which were nearer to the truth (Burr data, M = 50); 5 where no feature is continuous.
         - epochs: 200 up to 5000 rows, then 200 sqrt(5000 / N), at least 30: more rows mean more steps per epoch. Large
-          networks, from 25 features on, do so from 1000 rows on: their epochs are dear. With the paper's plain settings
+          networks, from 25 features on, do so from 1000 rows on: their epochs are slow. With the paper's plain settings
           (no moving average): 200 below 5000 rows, 100 from there on.
         - batches of 128 rows with learning rate 2e-3; of 32 with 5e-4 below 500 rows, where steps are scarce.
 

@@ -159,7 +159,7 @@ class Networks:
     def _training(self) -> tuple[Checkpoint, MaskQuery]:
         if self.training_ is None:
             raise OptionError(
-                "training can go on only where the optimiser was kept and the networks were not refitted on all rows. "
+                "training can continue only if the optimiser was kept and the networks were not refitted on all rows. "
                 "Store with to_state(keep_optimiser=True), fit with refit=False, or fit again with more epochs."
             )
         return self.training_

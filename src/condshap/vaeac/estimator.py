@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class VAEAC(VAEACOptions):
-    """One ensemble of networks that has learned every conditional distribution of a table, useful without any model.
+    """An ensemble of networks that learns every conditional distribution of a table; it needs no model to explain.
 
-    Options are those of `condshap.vaeac.config.VAEACConfig`; there is nothing to tune for a first good answer.
+    Options are those of `condshap.vaeac.config.VAEACConfig`; the defaults give a good first answer without tuning.
 
     Parameters
     ----------
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
-    device : "cpu", "cuda" or "auto", which is the accelerator where there is one
+    device : "cpu", "cuda" or "auto", which takes the accelerator if there is one
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class VAEAC(VAEACOptions):
         X : pandas, Polars or PyArrow table, or NumPy array
         categorical : columns that hold levels although their dtype is numeric
         coalitions : which features will be known, as `masks` in `sample`; by default any subset is as likely as any other
-        probabilities : (C,) how often each of `coalitions` will be asked for, on any scale; by default all alike
+        probabilities : (C,) how often each of `coalitions` will be used, on any scale; by default equally often
         groups : name -> columns that are always known, or unknown, together; columns left out stand alone
         support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range
             for columns that are not named. With "support" in `scales` it also decides on logarithms and logits
-        progress : "auto" (a bar on a terminal or notebook), True or False
+        progress : show a bar: "auto" (in a terminal or notebook), True or False
         """
         for name in ("networks_", "schema_"):  # a fit that fails leaves nothing that looks fitted
             self.__dict__.pop(name, None)
@@ -83,7 +83,7 @@ class VAEAC(VAEACOptions):
         rows = schema.encode(X)
         if len(rows) < 2:
             raise SchemaError(
-                f"training rows must be at least 2, got {len(rows)}. A distribution needs more than a point."
+                f"there must be at least 2 training rows, got {len(rows)}. One row shows no distribution."
             )
         known = self._coalitions(coalitions, schema)
         n_known = 0 if known is None else len(known)
@@ -204,7 +204,7 @@ class VAEAC(VAEACOptions):
 
     @classmethod
     def load(cls, path: str | Path, *, device: str = "auto") -> Self:
-        """Read what `save` wrote; `device` is where the networks shall run now."""
+        """Read what `save` wrote; `device` is where to run the networks now."""
         from condshap.storage.networks import load_networks
 
         networks, schema = load_networks(as_path(path), check_device(device))

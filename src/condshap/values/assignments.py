@@ -41,7 +41,7 @@ def make_parts(approach: str | Approach | Sequence[str | Approach], plan: Coalit
     if len(approach) != plan.n_players - 1 or not approach:
         raise ApproachError(
             f"a list of approaches must have one entry per coalition size 1 to {plan.n_players - 1}, "
-            f"got {len(approach)} entries. Use one name for all sizes, or fill the list."
+            f"got {len(approach)} entries. Use one name for all sizes, or complete the list."
         )
     sizes_of: dict[str | int, list[int]] = {}
     first: dict[str | int, str | Approach] = {}

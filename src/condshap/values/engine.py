@@ -61,7 +61,7 @@ class Request:
 
 
 Group = Sequence[Request]
-"""Requests that are predicted in one call of the model: small calls are dear for a forest."""
+"""Requests that are predicted in one call of the model: small calls are expensive for a forest."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

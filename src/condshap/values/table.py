@@ -18,8 +18,8 @@ class ValueTable:
     ----------
     coalitions : (C, P) bool, True = in S; empty first, grand last
     values : (C, R), or (C, R, O) when the model has several outputs
-    std_errors : Monte Carlo standard errors of `values`, same shape; NaN where a single sample cannot tell
-    n_evaluations : number of rows that the model was asked to predict
+    std_errors : Monte Carlo standard errors of `values`, same shape; NaN if a single sample leaves them unknown
+    n_evaluations : number of rows that the model predicted
     """
 
     coalitions: Masks
@@ -30,7 +30,7 @@ class ValueTable:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to compute: memory in bytes, joblib workers, whether to show a bar; none has a say in the numbers.
+    """How to compute: memory in bytes, joblib workers, whether to show a bar; none affects the numbers.
 
     `device` is a torch device on which samples are drawn, evaluated and averaged where approach and model can, None for
     NumPy alone. Its numbers are others by rounding, as those of another machine.

@@ -56,7 +56,10 @@ def test_an_approach_that_offers_nothing_more_need_not_declare():
 
 @pytest.mark.parametrize(
     ("approach", "what"),
-    [(Undeclared(), r"has \['to_state', 'default_samples'\] and does not say so"), (Nameless(), "has no .*'name'")],
+    [
+        (Undeclared(), r"has \['to_state', 'default_samples'\] but does not declare them"),
+        (Nameless(), "has no .*'name'"),
+    ],
 )
 def test_what_is_not_declared_is_refused_with_what_to_write(approach, what):
     with pytest.raises(ApproachError, match=what) as found:

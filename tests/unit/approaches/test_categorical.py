@@ -204,7 +204,7 @@ def gap(t):
         (
             lambda t: t.drop(columns="size"),
             SchemaError,
-            r"joint_table must have the features .* missing are \['size'\]",
+            r"joint_table must have the features .* but lack \['size'\]",
         ),
         (lambda t: t.replace("blue", "red"), SchemaError, r"cover the levels .* column 'colour' has no \['blue'\]"),
         (

@@ -125,5 +125,5 @@ def test_inclusion_is_the_share_of_the_class_and_weights_sum_to_its_kernel():
 def test_cap_is_met_and_must_leave_room_for_an_error():
     assert len(nested_plan(12, 101, seed=0)[0].masks) == 100
     assert nested_plan(5, 10**6, seed=0)[0].is_exact
-    with pytest.raises(CoalitionError, match=r"max_coalitions must be at least 62, .* got 61"):
+    with pytest.raises(CoalitionError, match=r"max_coalitions must be at least 62 to estimate the error .* got 61"):
         nested_plan(12, 61, seed=0)

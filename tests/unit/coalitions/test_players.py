@@ -53,13 +53,16 @@ def test_members_may_be_positions_where_no_feature_has_that_name():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ({"p": ["a", "b"], "q": ["b", "c", "d"]}, r"not overlap, named more than once are \['b'\]"),
-        ({"p": ["a", "a", "b"], "q": ["c", "d"]}, r"not overlap, named more than once are \['a'\]"),
-        ({"p": ["a"], "q": ["d"]}, r"cover every feature, missing are \['b', 'c'\]"),
-        ({"p": ["a", "b", "c", "d"], "q": []}, r"have at least one feature each, empty are \['q'\]"),
-        ({"p": ["a", "b"], "q": ["c", "d", "e"]}, r"name features among \['a', 'b', 'c', 'd'\], unknown are \['e'\]"),
-        ({"p": ["a", "b"], "q": ["c", 9]}, r"unknown are \['9'\]"),
-        ({}, r"cover every feature, missing are \['a', 'b', 'c', 'd'\]"),
+        ({"p": ["a", "b"], "q": ["b", "c", "d"]}, r"not overlap, but these features appear more than once: \['b'\]"),
+        ({"p": ["a", "a", "b"], "q": ["c", "d"]}, r"not overlap, but these features appear more than once: \['a'\]"),
+        ({"p": ["a"], "q": ["d"]}, r"cover every feature, but these are in no group: \['b', 'c'\]"),
+        ({"p": ["a", "b", "c", "d"], "q": []}, r"have at least one feature each, but these have none: \['q'\]"),
+        (
+            {"p": ["a", "b"], "q": ["c", "d", "e"]},
+            r"name features among \['a', 'b', 'c', 'd'\], but these are unknown: \['e'\]",
+        ),
+        ({"p": ["a", "b"], "q": ["c", 9]}, r"but these are unknown: \['9'\]"),
+        ({}, r"cover every feature, but these are in no group: \['a', 'b', 'c', 'd'\]"),
         ({"p": "ab", "q": ["c", "d"]}, "map a name to a list of columns, got"),
         ({"p": 3}, "map a name to a list of columns, got"),
         ([["a", "b"], ["c", "d"]], "map a name to a list of columns, got"),

@@ -62,7 +62,7 @@ def test_an_approach_that_cannot_handle_sex_is_refused_before_any_work(tmp_path:
 
 def test_an_output_folder_that_cannot_be_made_is_refused_before_any_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(condshap.CondShapError, match="output folder must be one that can be made"):
+    with pytest.raises(condshap.CondShapError, match="output folder must be one that can be created"):
         run_demo(tmp_path / "file", n_trees=2)
 
 
@@ -131,7 +131,7 @@ def test_figures_are_pictures_and_the_report_names_model_and_approach(demo) -> N
     for name in ("responses", "samples", "shapley-values"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text()
-    assert "Abalone: the rings that a forest predicts" in page
+    assert "Abalone: why the forest predicts these rings" in page
     assert "RandomForestRegressor" in page or "Pipeline" in page
     assert "independence" in page
 
@@ -203,7 +203,7 @@ def test_one_output_is_that_part_of_everything(birds) -> None:
 
 def test_the_screen_shows_the_species_and_what_is_missing(birds) -> None:
     result, screen, folder = birds
-    for words in ("P(Adelie)", "missing", "Missing values, kept: 15 in the training rows and 4", "bill_length_mm"):
+    for words in ("P(Adelie)", "missing", "Missing values stay missing: 15 in the training rows, 4", "bill_length_mm"):
         assert words in screen
     assert max(len(line) for line in screen.splitlines() if "/" not in line) <= 80
     assert "paper" not in screen

@@ -98,7 +98,7 @@ def checked(table, approach, seed=0, **options):
 @pytest.mark.filterwarnings("always")
 def test_columns_that_repeat_each_other_are_named_when_they_are_drawn_apart():
     with pytest.warns(
-        cs.CondShapWarning, match=r"do not in columns .*'carat'.* is -?0\.0\d, of rows (0\.9\d|1\.00)"
+        cs.CondShapWarning, match=r"do not in columns .*'carat'.* is -?0\.0\d in draws, (0\.9\d|1\.00) in rows"
     ) as caught:
         explainer = fitted(gems(600), Margins())
     assert set(explainer.draw_check_.columns) >= {"carat", "x", "y", "z"}

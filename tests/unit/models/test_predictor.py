@@ -220,7 +220,7 @@ def test_integer_classes_are_picked_by_name_as_text_and_refused_as_numbers_that_
     model = LogisticRegression(max_iter=2000).fit(NUMBERS, np.unique(CLASSES, return_inverse=True)[1].astype(kind) + 1)
     one, two, three = (str(kind(i)) for i in (1, 2, 3))
     message = (
-        rf"output must be clear, but 1 is the name at position 0 and the position of '{two}'. Write 'name:{one}' or"
+        rf"must be unambiguous, but 1 is both the name at position 0 and the position of '{two}'. Write 'name:{one}' or"
     )
     with pytest.raises(OptionError, match=message):
         predictor_of(model, NUMBERS, 1)
@@ -362,7 +362,7 @@ def test_function_that_changes_its_input_does_not_change_the_training_rows():
         (lambda X: np.array(["1"] * len(X), dtype=object), "must return numbers, got object"),
         (lambda X: np.ones(len(X)) * 1j, "must return numbers, got complex128"),
         (lambda X: np.zeros(len(X), dtype="datetime64[s]"), "must return numbers, got datetime64"),
-        (lambda X: [[1.0], [2.0, 3.0]], "must return an array of numbers, got list that is none"),
+        (lambda X: [[1.0], [2.0, 3.0]], "must return an array of numbers, got list that is not one"),
         (lambda X: [object()] * len(X), "must return an array of numbers, got list"),
         (lambda X: 1.0, r"one row of outputs per row, shape \(2,\) or \(2, outputs\), got shape \(\)"),
         (lambda X: np.ones(len(X) + 1), r"shape \(2,\) or \(2, outputs\), got shape \(3, 1\)"),

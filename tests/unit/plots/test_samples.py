@@ -89,7 +89,7 @@ def test_pairs_of_chosen_columns():
     assert plots.pairs(TRAIN, DRAWN, max_features=1).shape == (1, 1)
     constant = plots.pairs(TRAIN, DRAWN, features=["a", "b"])[0, 1].texts[1].get_text()
     assert constant == "generated\nr undefined"
-    with pytest.raises(OptionError, match=r"missing are \['z'\]"):
+    with pytest.raises(OptionError, match=r"of which \['z'\] are missing"):
         plots.pairs(TRAIN, DRAWN, features=["a", "z"])
 
 

@@ -81,7 +81,7 @@ def test_explanations_have_names_of_their_own(explain):
     assert list(named({"mine": a})) == ["mine"]
     assert list(named([a, b], ["x", "y"])) == ["x", "y"]
     assert list(named(a)) == ["ctree"]
-    with pytest.raises(OptionError, match="one for each of 2"):
+    with pytest.raises(OptionError, match="one entry for each of 2"):
         named([a, b], ["x"])
     with pytest.raises(OptionError, match="at least one Explanation"):
         named([])
@@ -102,7 +102,7 @@ def test_numbers_that_are_not_finite_are_refused_with_their_rows(explain, draw, 
 
 
 def test_what_is_no_explanation_is_refused(explain):
-    with pytest.raises(OptionError, match="must get an Explanation, got ndarray"):
+    with pytest.raises(OptionError, match="needs an Explanation, got ndarray"):
         plots.bar(TWO)
     with pytest.raises(OptionError, match="at least one row"):
         plots.bar(explain(TWO[..., 0])[:0])

@@ -15,7 +15,7 @@ from condshap.coalitions import all_coalitions, make_plan
 from condshap.coalitions.nested import beginning, nested_plan, pair_sequence
 from condshap.exceptions import CondShapWarning, NotFittedError, OptionError
 from condshap.numerics.kriging import PairKriging
-from condshap.numerics.odd_games import COVARIANCES, Covariance, odd_prior
+from condshap.numerics.kriging_prior import COVARIANCES, Covariance, odd_prior
 from condshap.numerics.shapley import exact_shapley, wls_operator
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.solvers import noise_with_all, solve_pairs, solve_shapley
@@ -450,7 +450,7 @@ ELSE = {
 @pytest.mark.parametrize("what", ELSE)
 def test_refining_an_explanation_of_another_maker_is_refused(what):
     mine, other = (fit(**options, tolerance=0.2) for options in ELSE[what])
-    with pytest.raises(OptionError, match=r"must come from this explainer.*Explain the rows anew"):
+    with pytest.raises(OptionError, match=r"must come from this explainer.*Explain the rows again"):
         mine.refine(other.explain(X[:2]), tolerance=0.1)
     assert mine.refine(mine.explain(X[:2]), tolerance=0.1).provenance.made_by == mine.explain(X[:1]).provenance.made_by
 
@@ -506,7 +506,7 @@ def test_the_digest_of_a_maker_is_the_same_after_the_same_fit_and_after_a_file(t
 
 def test_refining_something_else_is_refused():
     explainer = fit()
-    with pytest.raises(OptionError, match="must be asked of an explainer with n_coalitions='auto', got 100"):
+    with pytest.raises(OptionError, match="refine needs an explainer fitted with n_coalitions='auto', got 100"):
         fit(n_coalitions=100).refine(explainer.explain(X[:1]), tolerance=0.01)
     for other in (fit(seed=1), fit(base_value=3.0), fit(n_coalitions=100)):
         with pytest.raises(OptionError, match="must come from this explainer"):
@@ -526,8 +526,8 @@ def test_refining_something_else_is_refused():
         ({"tolerance": "small"}, "tolerance must be a number between 0 and 1"),
         ({"tolerance": True}, "tolerance must be a number between 0 and 1"),
         ({"max_coalitions": 0}, "max_coalitions must be an integer of at least 1"),
-        ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions must come with n_coalitions='auto'"),
-        ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions must not both be given"),
+        ({"max_coalitions": 100, "n_coalitions": 50}, "max_coalitions needs n_coalitions='auto'"),
+        ({"coalitions": all_coalitions(M)}, "n_coalitions and coalitions cannot be combined"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

@@ -77,9 +77,9 @@ def test_one_sample_is_enough_where_nothing_is_random():
 def test_what_goes_by_errors_refuses_one_sample():
     with pytest.raises(OptionError, match=r"n_samples must be at least 2 with n_coalitions='auto'.*got 1"):
         cs.Explainer(f, approach="gaussian", n_samples=1, n_coalitions="auto").fit(X)
-    with pytest.raises(OptionError, match=r"n_coalitions='auto' must know the standard errors.*single sample"):
+    with pytest.raises(OptionError, match=r"n_coalitions='auto' needs the standard errors.*single sample"):
         cs.explain(f, X, ROWS, approach=OneRow(), n_coalitions="auto", check_draws=False)
-    with pytest.raises(OptionError, match=r"target_error=0.1 must come with at least 2 samples"):
+    with pytest.raises(OptionError, match=r"target_error=0.1 needs at least 2 samples"):
         cs.Explainer(f, approach=OneRow(), target_error=0.1, check_draws=False).fit(X)
 
 

@@ -130,7 +130,7 @@ def test_targets_that_mean_nothing_are_refused(bad):
 
 
 def test_a_target_needs_samples_to_choose():
-    with pytest.raises(OptionError, match="n_samples and target_error must not both be given"):
+    with pytest.raises(OptionError, match="n_samples and target_error cannot be combined"):
         cs.Explainer(smooth, approach="gaussian", target_error=0.1, n_samples=8).fit(X5)
     with pytest.raises(
         OptionError, match=r"'regression_separate' uses no samples, so target_error must be None, got 0\.1"

@@ -19,7 +19,7 @@ from scipy import stats
 import condshap as cs
 from condshap.exceptions import OptionError, SchemaError, StorageError
 from condshap.reporting import page as page_module
-from condshap.reporting.outside import find_outside
+from condshap.reporting.outside_training import find_outside
 from condshap.reporting.page import to_json
 from condshap.reporting.quality import against_the_best, judge
 
@@ -405,5 +405,5 @@ def test_what_is_no_explanation(tmp_path, given):
 
 
 def test_no_rows(tmp_path, single):
-    with pytest.raises(OptionError, match="must have rows"):
+    with pytest.raises(OptionError, match="a report needs rows"):
         cs.report(single[[]], tmp_path / "report.html")

@@ -98,7 +98,7 @@ def test_computation_times_come_from_stores_of_the_full_studies(tmp_path, capsys
         (["run", "mixed-low", "--M", "5"], "cells of study 'mixed-low' must have"),
         (["run", "mixed-low", "--methods", "independence,gaussian"], "'gaussian' does not support ['categorical']"),
         (["run", "mixed-low", "--methods", "vaec"], "a method must be one of"),
-        (["run", "mixture"], "must have cells"),
+        (["run", "mixture"], "needs a study with cells"),
         (["run", "mixed-low", "--repetitions", "0"], "at least 1"),
         (["run", "mixed-low", "--jobs", "0"], "--jobs must be at least 1"),
         (["table", "mixed-low", "--store", "nowhere.jsonl"], "must be in an existing file"),

@@ -93,7 +93,7 @@ FORGED = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_forged_model_is_refused(name):
     model = FORGED[name]()
-    with pytest.raises(ModelError, match=r"must be whole, but its numbers do not belong together.*Save it again"):
+    with pytest.raises(ModelError, match=r"must be intact, but its numbers do not belong together.*Save it again"):
         check_trees(model)
 
 

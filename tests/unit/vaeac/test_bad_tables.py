@@ -73,7 +73,7 @@ def test_fewer_rows_than_a_batch_are_enough(n):
 
 
 def test_a_single_row_is_refused():
-    with pytest.raises(SchemaError, match="training rows must be at least 2, got 1"):
+    with pytest.raises(SchemaError, match="there must be at least 2 training rows, got 1"):
         fit(X[:1])
 
 

@@ -232,7 +232,7 @@ def test_training_goes_on_where_it_ended(tmp_path):
 
 def test_training_does_not_go_on_with_other_rows_or_without_its_optimiser(tmp_path):
     network = cs.VAEAC(**QUICK).fit(X)
-    with pytest.raises(SchemaError, match="rows that it began with"):
+    with pytest.raises(SchemaError, match="rows it began with"):
         network.continue_training(X[:50], 2)
     with pytest.raises(OptionError, match="epochs must be an integer of at least 1, got 0"):
         network.continue_training(X, 0)
@@ -299,7 +299,11 @@ def test_a_bar_is_shown_when_it_is_asked_for_and_only_then(capsys):
         ({"support": {"income": (9, 1)}}, OptionError, "'income' must be .least, largest., got .9, 1."),
         ({"support": {"income": 9}}, OptionError, "'income' must be .least, largest., got 9"),
         ({"support": {"rooms": (1, 4)}}, SchemaError, "'rooms' must lie in its support .1.0, 4.0., got [5-9] .*rows"),
-        ({"groups": {"home": ["rooms", "z"]}}, CoalitionError, "groups must name columns.*unknown are .'z'."),
+        (
+            {"groups": {"home": ["rooms", "z"]}},
+            CoalitionError,
+            "groups must name columns.*but these are unknown: .'z'.",
+        ),
         ({"groups": {"a": ["rooms"], "b": ["rooms"]}}, CoalitionError, "groups must not overlap.*'rooms'"),
         ({"groups": {"a": "rooms"}}, CoalitionError, "groups must map a name to a list of columns"),
         ({"coalitions": [["z"]]}, SchemaError, "masks must name columns.*'z'"),

@@ -1,4 +1,4 @@
-"""Summary of a study -> a page of Markdown, or CSV: ours beside the paper's numbers, and what is to be said about them."""
+"""Summary of a study -> a page of Markdown, or CSV: ours beside the paper's numbers, and comments on them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def study_csv(entry: Entry, results: Results) -> str:
 
 
 def study_page(entry: Entry, results: Results, command: str, notes: str = "") -> str:
-    """All tables of a study and what is to be said about them, as Markdown.
+    """All tables of a study and comments on them, as Markdown.
 
     Parameters
     ----------

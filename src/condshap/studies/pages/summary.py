@@ -86,7 +86,7 @@ def read_results(study: Study, stores: Sequence[Path], version: str | None = Non
         others = Store(path).other_versions(study.name, wanted)
         if version is None and others:
             raise StorageError(
-                f"results of study '{study.name}' in {path} must be of this version, condshap {wanted}, the file has "
+                f"results of study '{study.name}' in {path} must be of version {wanted} of condshap, but the file has "
                 f"results of {listing(others)}. Name the version with --of-version, or pass another file."
             )
         found |= Store(path).read()

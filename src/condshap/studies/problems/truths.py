@@ -1,4 +1,4 @@
-"""Problem -> true contribution function and true Shapley values, kept in files because forests make them dear."""
+"""Problem -> true contribution function and true Shapley values, kept in files because forests make them slow to compute."""
 
 from __future__ import annotations
 

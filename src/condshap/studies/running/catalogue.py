@@ -110,8 +110,8 @@ def check_methods(study: Study) -> None:
             unfit = sorted(kind.value for kind in cell.kinds - supported)
             if unfit:
                 raise SchemaError(
-                    f"methods must support the features of their cells, '{name}' does not support {listing(unfit)} ones, "
-                    f"which '{cell.key}' of study '{study.name}' has. Leave it out with --methods."
+                    f"methods must support the features of their cells, but '{name}' does not support {listing(unfit)} "
+                    f"ones, which '{cell.key}' of study '{study.name}' has. Leave it out with --methods."
                 )
 
 

@@ -93,7 +93,7 @@ def _approach_class(name: str) -> Any:
         raise OptionError(f"the import path of an approach's class must lead to one, got {name!r}: {error}.") from None
     lacking = [part for part in ("name", "supports", "fit") if not hasattr(found, part)]
     if lacking:
-        raise OptionError(f"an approach's class must have {listing(lacking)}, {name!r} has not.")
+        raise OptionError(f"an approach's class must have {listing(lacking)}, but {name!r} does not.")
     return found
 
 

@@ -29,7 +29,7 @@ TRUTH = "truth"
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """What is to be measured.
+    """What to measure.
 
     Attributes
     ----------
@@ -133,8 +133,9 @@ def check_version(study: Study, store: Path) -> None:
     others = Store(store).other_versions(study.name, condshap.__version__)
     if others:
         raise StorageError(
-            f"results of study '{study.name}' in {store} must all be of one version, this is condshap "
-            f"{condshap.__version__}, the file has results of {listing(others)}. Choose another file, or use that version."
+            f"results of study '{study.name}' in {store} must all be of one version: this is condshap "
+            f"{condshap.__version__}, but the file has results of {listing(others)}. Choose another file, or use that "
+            "version."
         )
 
 
@@ -227,7 +228,7 @@ def measure_method(
     table, inside = found.value_table, problem.plan.interior
     weights = {"coalition_weights": problem.coalition_weights, "weights": problem.row_weights}
     if not np.array_equal(table.coalitions, problem.plan.masks):
-        raise OptionError("a method must keep to the coalitions of the problem, got others.")
+        raise OptionError("a method must use the coalitions of the problem, got others.")
     first = second = np.nan
     if truth is not None:
         errors = np.hypot(truth.std_errors, table.std_errors)[inside]

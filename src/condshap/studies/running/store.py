@@ -110,7 +110,7 @@ class Store:
             if form != _UNSEALED:
                 check_version(form, FORMAT, what, parts.get("version"))
             if form == FORMAT and not _is_whole_line(line):
-                raise ValueError(f"its checksum {parts.get('sha256')!r} is that of another line")
+                raise ValueError(f"its checksum {parts.get('sha256')!r} does not match the line")
             parts.pop("sha256", None)
             key = Key(**{field.name: parts.pop(field.name) for field in fields(Key)})
             values: dict[str, Any] = {name: math.nan if part is None else part for name, part in parts.items()}

@@ -88,7 +88,8 @@ def as_membership(groups: Mapping[str, Sequence[str | int]], names: Sequence[str
     named = [name for group in members for name in group]
     unknown, repeated = set(named) - set(names), {name for name in named if named.count(name) > 1}
     if unknown or repeated:
-        problem = f"name columns among {listing(names)}, unknown are" if unknown else "not overlap, repeated are"
+        problem = f"name columns among {listing(names)}, but" if unknown else "not overlap, but"
+        problem += " these are unknown:" if unknown else " these columns appear more than once:"
         raise CoalitionError(f"groups must {problem} {listing(sorted(unknown or repeated))}.")
     labels = {name: i for i, group in enumerate(members) for name in group}
     labels |= {name: len(members) + j for j, name in enumerate(names) if name not in labels}

@@ -97,12 +97,12 @@ class Checkpoint:
         """Refuse other rows (N, M) than those of the training so far, and another kind of device."""
         if not np.array_equal(self.rows, digest(X)):
             raise SchemaError(
-                f"training must go on with the rows that it began with, in the same order, but these {len(X)} rows differ. "
-                "Pass the rows that were given to fit, or fit a new model."
+                f"training must continue with the rows it began with, in the same order, but these {len(X)} rows differ. "
+                "Pass the rows that you passed to fit, or fit a new model."
             )
         if bool(self.cuda) != (device == "cuda"):
             was = "an accelerator" if self.cuda else "the CPU"
-            raise OptionError(f"training must go on where it began, on {was}, got device {device!r}. Change device.")
+            raise OptionError(f"training must continue where it began, on {was}, got device {device!r}. Change device.")
 
 
 def digest(X: Rows) -> Array:

@@ -187,4 +187,4 @@ def test_figures_are_written_as_files(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main([*arguments[:-1], str(tmp_path / "file" / "x")]) == 1
     assert main(["plot", "computation-times", "--out", str(out)]) == 1
-    assert "must have cells" in capsys.readouterr().err
+    assert "needs a study with cells" in capsys.readouterr().err

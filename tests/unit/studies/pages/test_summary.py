@@ -219,7 +219,7 @@ def test_other_studies_seeds_and_versions_are_not_mixed_in(tmp_path):
     assert results.values(CELL, "vaeac", "ec1").tolist() == [0.02]
     store = Store(tmp_path / "s.jsonl")
     store.append(replace(one, key=replace(key, version="0.0.9")))
-    with pytest.raises(StorageError, match=r"must be of this version.*'0.0.9'"):
+    with pytest.raises(StorageError, match=r"must be of version .*'0.0.9'"):
         read_results(STUDY, [store.path])
     store.append(one)
     assert read_results(STUDY, [store.path], "0.0.9").values(CELL, "vaeac", "ec1").tolist() == [0.02]

@@ -66,5 +66,5 @@ def test_rows_may_come_from_a_file(tmp_path, monkeypatch):
     with pytest.raises(CondShapError, match="'sex'"):
         load_rows()
     monkeypatch.setenv(ROWS_VARIABLE, str(tmp_path / "none.csv"))
-    with pytest.raises(CondShapError, match="CSV file that can be read"):
+    with pytest.raises(CondShapError, match="readable CSV file"):
         load_rows()

@@ -52,7 +52,7 @@ def test_other_rows_are_refused(mixed_rows):
     X = mixed_rows(40)
     model = Networks(replace(CONFIG, epochs=2)).fit(X, LEVELS)
     for other in (X[::-1], X[:39], np.where(np.equal(X, X[0, 1]), 0.5, X)):
-        with pytest.raises(SchemaError, match="rows that it began with"):
+        with pytest.raises(SchemaError, match="rows it began with"):
             model.continue_training(other, 2)
     with pytest.raises(OptionError, match="at least 1"):
         model.continue_training(X, 0)

@@ -28,7 +28,7 @@ def demo(
     approach: Annotated[
         list[str] | None,
         typer.Option(
-            help="Approach to run; may be repeated. Default: the paper's, or for penguins those that accept gaps.",
+            help="Approach to run; may be repeated. Default: the paper's; for penguins, all that accept missing values.",
             autocompletion=available_approaches,
         ),
     ] = None,

@@ -31,7 +31,7 @@ def _table(n: int, seed: int) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """Explanations of one output (a, b), of two outputs, of other rows, of fewer rows, and of other columns."""
-    where = tmp_path_factory.mktemp("showing")
+    where = tmp_path_factory.mktemp("reports")
     train, rows = _table(80, 0), _table(9, 1)
 
     def save(name: str, X: pd.DataFrame = rows, approach: str = "independence", output: int | None = 0) -> None:
@@ -137,7 +137,7 @@ def test_one_of_several_outputs_is_chosen_by_name_or_position_or_all_are_drawn(f
     assert len(drawn["facet"]) == 2
     refused = _run("plot", *files)
     assert refused.exit_code == 1
-    assert "one of the 2 outputs ['output_0', 'output_1'] must be chosen. Add --output" in _message(refused)
+    assert "a bar plot shows one output, got 2: ['output_0', 'output_1']. Choose one" in _message(refused)
     assert _run("plot", folder / "two.parquet", "--kind", "msev", "--out", tmp_path / "x.png").exit_code == 0
 
 

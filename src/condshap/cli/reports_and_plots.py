@@ -101,7 +101,7 @@ def report(
     model_name: Annotated[str | None, typer.Option(help="Name of the model, shown in the report.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write explanations to one HTML page: how good they are, which features matter, and every single row."""
+    """Write explanations to one HTML page: how good they are, which features matter, and every row in detail."""
     if suffix_of(out) not in {".html", ".htm"}:
         raise typer.BadParameter(f"must end in .html, got '{out}'.", param_hint="--out")
     if name and len(name) != len(files):
@@ -134,7 +134,7 @@ def plot(
     ] = By.overall,
     output: Annotated[str | None, typer.Option(help="Which of several outputs to draw: a name or a position.")] = None,
     facet: Annotated[bool, typer.Option("--facet", help="Draw one panel per output.")] = False,
-    max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest are folded into one.")] = 12,
+    max_features: Annotated[int, typer.Option(min=2, help="Features to show; the rest are added up as one.")] = 12,
     as_json: AsJson = False,
 ) -> None:
     """Draw one plot of explanations."""
@@ -176,8 +176,8 @@ def _choose_output(kind: Kind, explanation: Explanation, output: str | None) -> 
     names = explanation.output_names
     if output is None and explanation.values.ndim == 3 and kind is not Kind.msev:
         raise OptionError(
-            f"one of the {len(names)} outputs {listing(names)} must be chosen. Add --output with its name or position, or "
-            "--facet to draw all of them."
+            f"a {kind} plot shows one output, got {len(names)}: {listing(names)}. Choose one by name or position with "
+            "--output, or draw all of them with --facet."
         )
     return read_output(output)
 
