@@ -1,9 +1,9 @@
 """95 % intervals of causal and asymmetric values cover about 95 % of the time, for every approach that samples.
 
 All seeds are fixed, so a passing test passes again. The mean of all seeds is taken for the truth, whose own error makes
-intervals of 100 seeds cover half a per cent too much at most. Coverage of a case is that of 10 rows, 5 features and 100 seeds
-together. Between single seeds it varies by about 4 %, so by 0.4 % for 100 seeds: a case that covers 93 % is below the bound of
-90 % far less than once in a million runs.
+intervals of 100 seeds cover half a per cent too much at most. Coverage of a case is that of 10 rows, 5 features and 100
+seeds together. Between single seeds it varies by about 4 %, so by 0.4 % for 100 seeds: a case that covers 92 % falls below
+the bound of 90 % far less than once in a thousand runs.
 """
 
 import numpy as np

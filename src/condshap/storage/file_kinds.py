@@ -117,14 +117,7 @@ class FileKind:
         """Header of a file of this kind."""
         return new_header(self.name, **facts)
 
-    def _own_version() -> str:
-    try:
-        return version("condshap")
-    except PackageNotFoundError:  # a source tree that was never installed
-        return "of unknown version"
-
-
-def read_header(self, path: Path, text: str | bytes | None) -> dict[str, Any]:
+    def read_header(self, path: Path, text: str | bytes | None) -> dict[str, Any]:
         """Parse and check the header of a file; one without a header is not ours."""
         if text is None:
             raise StorageError(f"{self._must(path)}, but is some other {self.container} file. Check the path.")
