@@ -138,14 +138,14 @@ def _as_name(player: Any, names: Sequence[str]) -> str:
 def _check_partition(components: Sequence[Sequence[str]], players: Players) -> None:
     named = [name for component in components for name in component]
     for problem, names in (
-        ("have a player in every component, empty are numbers", [k for k, one in enumerate(components, 1) if not one]),
-        (f"name players among {listing(players.names)}, unknown are", sorted(set(named) - set(players.names))),
-        ("name each player once, named more than once are", sorted({name for name in named if named.count(name) > 1})),
-        ("name every player, missing are", [name for name in players.names if name not in named]),
+        ("have a player in every component; these have none:", [k for k, one in enumerate(components, 1) if not one]),
+        (f"name players among {listing(players.names)}; these are unknown:", sorted(set(named) - set(players.names))),
+        ("name each player once; these occur more than once:", sorted({n for n in named if named.count(n) > 1})),
+        ("name every player; these are missing:", [name for name in players.names if name not in named]),
     ):
         if names:
             raise CoalitionError(
-                f"causal_ordering must {problem} {listing(names)}. Make the components a partition of the players."
+                f"causal_ordering must {problem} {listing(names)}. Every player belongs to exactly one component."
             )
 
 
