@@ -1,7 +1,7 @@
 """How precise are Shapley values by a fixed number of coalitions, and where "auto" stops, on games whose truth is known?
 
 Answer: kriging has a mean squared error of 0.00 to 0.56 times that of the regression before it, in no game a larger one, and
-95 % intervals cover in 93 % or more but for games of sets of all sizes.
+95 % intervals cover in 94 % or more of all.
 
 Every game has one table of v(S) over all 2^P coalitions. "Before" is the plan and the regression that served a fixed number
 of coalitions until kriging did; "least squares" solves the new plan's pairs by regression on the players with equal weights.

@@ -275,6 +275,20 @@ def test_players_that_interact_are_found_and_help():
     assert ((with_players - truth) ** 2).mean() < 0.5 * ((without - truth) ** 2).mean()
 
 
+def test_of_many_pairs_of_players_the_heaviest_keep_their_weights(monkeypatch):
+    plan = make_plan(12, 100, seed=0)
+    first, last = np.array(plan.pairs()).T
+    v = interacting(plan.masks)
+    odd, even = np.append(v[first] - v[last], v[-1] - v[0]) / 2, (v[first] + v[last]) / 2
+    relevance = PairKriging(plan.masks[first], plan.inclusion[first]).relevance
+    every = relevance.measure(odd, even).pairs[np.triu_indices(12, 1)]
+    monkeypatch.setattr("condshap.numerics.relevance._MOST_PAIRS", 10)
+    some = relevance.measure(odd, even).pairs[np.triu_indices(12, 1)]
+    kept = np.argsort(every)[-10:]
+    np.testing.assert_array_equal(some[kept], every[kept])
+    np.testing.assert_allclose(np.delete(some, kept), np.delete(every, kept).mean())
+
+
 def test_players_are_not_looked_at_when_there_are_many_pairs():
     plan = make_plan(10, 2 * 120 + 2, seed=0)
     first = np.array(plan.pairs())[:, 0]
