@@ -6,9 +6,8 @@ Answer: kriging has a mean squared error of 0.00 to 0.56 times that of the regre
 Every game has one table of v(S) over all 2^P coalitions. "Before" is the plan and the regression that served a fixed number
 of coalitions until kriging did; "least squares" solves the new plan's pairs by regression on the players with equal weights.
 Noise is normal with a standard deviation of 0, 1 or 3 % of the row's spread, the same for all coalitions but the empty and
-the grand one. Designs, that is models and rows, of other seeds (1 to 6, and
-above 100) served to choose the covariances, relevances and how errors are put together; the reported ones, 71 and 72, had no
-part in it.
+the grand one. Designs, that is models and rows, of other seeds (1 to 6, and above 100) served to choose the covariances,
+relevances and how errors are put together; the reported ones, 71 and 72, had no part in it.
 """
 
 from __future__ import annotations
