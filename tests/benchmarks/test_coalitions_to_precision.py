@@ -53,6 +53,17 @@ def test_suite_of_games_judges_before_and_now_and_where_auto_stops(monkeypatch):
     assert "tolerance 2%: coalitions a row" in text
 
 
+def test_bound_of_the_suite_knows_the_size_of_every_interaction():
+    # with all pairs and no noise it is exact; with noise it is between noise alone and the kriging that must guess
+    game = game_suite.Tabulated(Unanimity(8, 3, 1, largest=5))
+    masks = unpack(np.arange(256), 8)
+    products = np.stack([np.where(masks[:, mask], 1.0, -1.0).prod(axis=1) for mask in masks], axis=1)
+    np.testing.assert_allclose(products @ game_suite.coefficients(game.v), game.v, atol=1e-10)
+    assert game_suite.bounded(game, 252, 0.0, 0)[2] < 1e-5
+    runs = np.mean([game_suite.bounded(game, 82, 0.03, seed) for seed in range(6)], axis=0)
+    assert runs[3] < runs[2] < runs[1] < runs[0]
+
+
 @pytest.mark.parametrize(
     "make", [lambda: ClosedForm(9, 3, 1, interactions=True), lambda: Boosted(9, 3, 1, conditional=True)]
 )

@@ -2,8 +2,8 @@
 
 Every game takes the mean over several covariances, weighted by their restricted likelihoods, which are their posterior
 probabilities. The same covariances serve all games, but for one: up to 12 pairs a player, and 512 in all, the likeliest of
-them is tried again with the relevances of the game's own players and the noise of each pair. Beyond that, pairs tell more
-than a guess at relevances.
+them is tried again with what the game's own players and pairs of players tell and the noise of each pair. Beyond that, pairs
+of coalitions tell more than a guess at interactions.
 
 Noise enters the common covariances as one nugget for all pairs, a power of two, so that few decompositions serve all games
 and no game's answer depends on the others. Its ratio to the covariance comes from what a regression on the players leaves:
@@ -17,12 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from condshap.numerics.kriging_prior import COVARIANCES, OddPrior, OddSolver, odd_prior
+from condshap.numerics.kriging_prior import COVARIANCES, OddPrior, OddSolver, odd_prior, pair_coefficients
 from condshap.numerics.relevance import Relevance
-from condshap.numerics.shapley import shapley_coefficients
 from condshap.types import Floats, Masks
 
-_DRAWN = 0.3
+_DRAWN = 0.4
 """Weight of Horvitz and Thompson's variance: with it two standard errors cover 93 % or more in every game of the suite."""
 _APART = 3.0  # ratio of the two variances, on average over players, beyond which the larger one is not believed
 _OWN_PER_PLAYER, _OWN_PAIRS = 12, 512
@@ -79,8 +78,7 @@ class PairKriging:
         answers = [self._answer(self._common(c, ratio), odd, noise) for c in range(len(self.priors))]
         if self.relevance is not None:
             likeliest = int(np.argmax([answer.likelihood for answer in answers]))
-            relevance = self.relevance.measure(odd, even)
-            prior = odd_prior(self.masks, COVARIANCES[likeliest], relevance)
+            prior = odd_prior(self.masks, COVARIANCES[likeliest], self.relevance.measure(odd, even))
             answers.append(self._answer(self._own(prior, ratio, noise), odd, noise))
         return _averaged(answers)
 
@@ -107,21 +105,22 @@ class PairKriging:
 
         That is estimated twice, from what the fit misses of every pair when that pair is left out: by the kriging
         variance, scaled to these misses, and by Horvitz and Thompson's formula, which trusts no covariance but takes pairs
-        as drawn independently. They are not, they keep apart, so it is too large and has little weight; with few pairs it
+        as drawn independently. They are not, they keep apart, so it is too large and has less weight; with few pairs it
         says nothing, and where nearly all are there the covariance claims too much, so neither may be more than three times
-        the other. The scale looks at pairs by their influence, so that sizes of which all coalitions are there do not speak
-        for the others.
+        the other. The formula sees the misses of pairs that are there, and a player's own pairs matter most when they are
+        not, so it speaks for all players together. The scale looks at pairs by their influence, so that sizes of which all
+        coalitions are there do not speak for the others.
         """
         residuals, likelihood = solver.residuals(odd)
         is_judged = solver.own[:-1] > _FOLLOWED * solver.own[:-1].max()
         own, squares = np.where(is_judged, solver.own[:-1], 1.0), np.where(is_judged, residuals[:-1] ** 2, 0.0)
-        weights = np.where(is_judged, self.influence.mean(axis=0), 0.0)
+        weights = np.where(is_judged, self.influence, 0.0)
         scale = float(weights @ (squares / own)) / max(float(weights.sum()), 1e-300)
-        drawn = np.maximum(self.influence @ (squares / own**2 - noise), 0.0)
+        with_noise = float(self.influence @ (squares / own**2))
         kriged = solver.posterior * scale
-        with_noise = float((self.influence @ (squares / own**2)).mean())
         kriged *= min(1.0, _APART * with_noise / max(float(kriged.mean()), 1e-300))
-        drawn *= min(1.0, _APART * float(kriged.mean()) / max(float(drawn.mean()), 1e-300))
+        drawn = max(with_noise - float(self.influence @ noise), 0.0)
+        drawn = min(drawn, _APART * float(kriged.mean()))
         missing = ((1.0 - _DRAWN) * kriged + _DRAWN * drawn) * few_pairs_factor(self.n_free)
         return _Answer(solver.A @ odd, missing, solver.A[:, :-1] ** 2 @ noise, likelihood)
 
@@ -143,11 +142,8 @@ def kriging_influences(masks: Masks) -> Floats:
 
 
 def missing_influence(masks: Masks, inclusion: Floats) -> Floats:
-    """Weights (P, n) of squared misses of pairs in the variance by Horvitz and Thompson, for their odd parts."""
-    inside, outside = shapley_coefficients(masks.shape[1])
-    sizes = masks.sum(axis=1)
-    twice = 2.0 * np.where(masks.T, inside[sizes], outside[sizes])  # v(S) - v(S^c) is twice its odd part
-    return np.asarray(twice**2 * (1.0 - inclusion) / inclusion**2)
+    """Weights (n,) of squared misses of pairs in the variance by Horvitz and Thompson, on average over players."""
+    return np.asarray((pair_coefficients(masks) ** 2).mean(axis=0) * (1.0 - inclusion) / inclusion**2)
 
 
 def few_pairs_factor(spare: int) -> float:

@@ -12,12 +12,14 @@ one coalition tells something about its neighbours. So the rest is taken as a Ga
 where e_d sums the products of d different arguments, sigma = (2 |S| - P) / P, and d + b is odd. Terms with b = 0 are
 interactions of d players; those with b > 0 are effects and interactions that change with the size of the coalition, as they
 do when features depend on each other. r_j > 0 is the relevance of player j: interactions of relevant players are larger. All
-r_j are 1 unless a game tells otherwise, see `condshap.numerics.relevance`.
+r_j are 1 unless a game tells otherwise, see `condshap.numerics.relevance`; then the interactions of three, e_3, go by pairs
+of players as well, see `condshap.numerics.threes`.
 
 Shapley values of a realisation are known in closed form: z_T sigma^b is symmetric in the members of T and in the others,
 so every coefficient spreads over players by two numbers that depend on (P, d, b) only. Leaving out one pair after the other
-costs nothing, so the error is judged by pairs that the fit has not seen. Monte Carlo noise of o, whose variances are known,
-is the nugget: it stands on the diagonal beside what no term describes.
+costs nothing, so the error is judged by pairs that the fit has not seen. What no term describes is a part of the game, of
+every coalition by itself: it counts in the Shapley values wherever a pair is known, so that all pairs together give them
+exactly. Monte Carlo noise of o, whose variances are known, stands beside it on the diagonal and counts nowhere.
 """
 
 from __future__ import annotations
@@ -31,6 +33,9 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dtrtri
 
+from condshap.numerics.relevance import Involvement
+from condshap.numerics.shapley import shapley_coefficients
+from condshap.numerics.threes import threes
 from condshap.types import Floats, Masks
 
 
@@ -136,11 +141,11 @@ class OddPrior:
         return OddSolver(A, whitener, basis, own, posterior, log_volume)
 
 
-def odd_prior(masks: Masks, covariance: Covariance, relevance: Floats | None = None) -> OddPrior:
-    """Prior for one coalition (n, P) of every pair, with these relevances (P,) of players, by default all 1."""
+def odd_prior(masks: Masks, covariance: Covariance, involved: Involvement | None = None) -> OddPrior:
+    """Prior for one coalition (n, P) of every pair; without `involved` all players and pairs of players are alike."""
     n_pairs, P = masks.shape
     signs = 2.0 * np.concatenate([masks, np.ones((1, P), dtype=bool)]) - 1.0
-    r = np.ones(P) if relevance is None else relevance
+    r = np.ones(P) if involved is None else involved.players
     slopes, all_slopes = signs.mean(axis=1), (2.0 * np.arange(1, P) - P) / P
     degrees = range(1, max(d for (d, _), _ in covariance.terms) + 1)
     of_one = _elementary([signs @ r**k if k % 2 else np.full(n_pairs + 1, (r**k).sum()) for k in degrees])
@@ -148,9 +153,13 @@ def odd_prior(masks: Masks, covariance: Covariance, relevance: Floats | None = N
     without_one, without_all = _without_each(of_one, signs * r), _without_each(of_all, r)
     sections, variances = np.zeros((n_pairs + 1, P)), np.zeros(P)
     scaled: list[tuple[int, int, float]] = []
+    by_pairs = 0.0
     for (d, b), weight in covariance.terms:
         scale = float(of_all[d]) * float((all_slopes ** (2 * b)).mean())
         if d > P or scale <= 0:  # fewer players than the term has
+            continue
+        if (d, b) == (3, 0) and involved is not None:
+            by_pairs = weight
             continue
         w = weight / scale
         scaled.append((d, b, w))
@@ -158,10 +167,40 @@ def odd_prior(masks: Masks, covariance: Covariance, relevance: Floats | None = N
         spread = other * of_one[d][:, None] + (member - other) * signs * r * without_one[d - 1]
         sections += w * (slopes**b)[:, None] * spread
         variances += w * (other**2 * without_all[d] + member**2 * r * without_all[d - 1])
-    matrix = _matrix(signs, r, scaled)
-    matrix[np.diag_indices(n_pairs)] += covariance.rest
-    matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
-    return OddPrior(signs, matrix, sections, variances)
+    prior = OddPrior(signs, _matrix(signs, r, scaled), sections, variances)
+    if involved is not None and by_pairs > 0:
+        _add_threes(prior, involved, by_pairs)
+    _add_rest(prior, masks, covariance.rest)
+    prior.matrix[-1, -1] += _EXACTLY  # v(all) - v(0) is met: the shares add up
+    return prior
+
+
+def _add_threes(prior: OddPrior, involved: Involvement, weight: float) -> None:
+    """Add interactions of three players by the pairs among them, in place."""
+    member = _shapley_of_term(len(prior.variances), 3, 0)[0]
+    found = threes(prior.signs, np.sqrt(involved.players), involved.pairs)
+    w = weight / found.total
+    prior.matrix[:] += w * found.matrix
+    prior.sections[:] += w * member * found.with_each
+    prior.variances[:] += w * member**2 * found.total_with_each
+
+
+def _add_rest(prior: OddPrior, masks: Masks, rest: float) -> None:
+    """Add what no term describes, in place: independent from pair to pair, and a part of the game."""
+    P = masks.shape[1]
+    sizes, (inside, outside) = np.arange(1, P), shapley_coefficients(P)
+    with_j, without_j = (np.array([comb(P - 1, s - k) for s in sizes]) for k in (1, 0))
+    of_pairs = 2.0 * float(with_j @ inside[sizes] ** 2 + without_j @ outside[sizes] ** 2)  # half as many as coalitions
+    prior.matrix[np.diag_indices(len(masks))] += rest
+    prior.sections[:-1] += rest * pair_coefficients(masks).T
+    prior.variances[:] += rest * of_pairs
+
+
+def pair_coefficients(masks: Masks) -> Floats:
+    """Coefficients (P, n) of o in the Shapley values, by eq. (1) of the paper, of one coalition (n, P) of every pair."""
+    inside, outside = shapley_coefficients(masks.shape[1])
+    sizes = masks.sum(axis=1)
+    return np.asarray(2.0 * np.where(masks.T, inside[sizes], outside[sizes]))  # v(S) - v(S^c) is twice its odd part
 
 
 def _matrix(signs: Floats, relevance: Floats, terms: Sequence[tuple[int, int, float]]) -> Floats:

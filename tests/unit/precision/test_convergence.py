@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ from condshap.coalitions.nested import beginning, nested_plan, pair_sequence
 from condshap.exceptions import CondShapWarning, NotFittedError, OptionError
 from condshap.numerics.kriging import PairKriging
 from condshap.numerics.kriging_prior import COVARIANCES, Covariance, odd_prior
+from condshap.numerics.relevance import Involvement
 from condshap.numerics.shapley import exact_shapley, wls_operator
+from condshap.numerics.threes import threes
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.solvers import noise_with_all, solve_pairs, solve_shapley
 from condshap.testing import example_table
@@ -40,12 +44,20 @@ def fit(**options):
     return cs.Explainer(options.pop("model", model), **{**given, **options}).fit(rows)
 
 
-@pytest.mark.parametrize("relevance", [None, np.array([0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 2.0])])
+def involvement():
+    """Seven players that take part in interactions more and more, and pairs of them that do so at random."""
+    pairs = np.triu(np.random.default_rng(0).random((7, 7)), 1)
+    return Involvement(np.array([0.1, 0.2, 0.5, 1.0, 1.2, 2.0, 2.0]), pairs + pairs.T)
+
+
+@pytest.mark.parametrize("involved", [None, involvement()])
 @pytest.mark.parametrize("covariance", COVARIANCES)
-def test_shapley_values_of_the_covariance_are_those_of_all_coalitions(covariance, relevance):
+def test_shapley_values_of_the_covariance_are_those_of_all_coalitions(covariance, involved):
     plan = all_coalitions(7)
-    prior = odd_prior(plan.masks[:-1], covariance, relevance)  # all coalitions: the grand one is added
-    k = prior.matrix - np.diag([*[covariance.rest] * 127, 1e-9])
+    prior = odd_prior(
+        plan.masks[:-1], replace(covariance, rest=0.0), involved
+    )  # all coalitions: the grand one is added
+    k = prior.matrix - np.diag([*[0.0] * 127, 1e-9])
     complement = np.array([np.flatnonzero((plan.masks == ~mask).all(axis=1))[0] for mask in plan.masks])
     np.testing.assert_allclose(k[complement], -k, atol=1e-12)  # odd
     assert np.linalg.eigvalsh(k).min() > -1e-9
@@ -53,6 +65,56 @@ def test_shapley_values_of_the_covariance_are_those_of_all_coalitions(covariance
     np.testing.assert_allclose(phi.T, prior.sections, atol=1e-12)
     twice = np.diag(exact_shapley(phi.T.copy(), plan.masks))
     np.testing.assert_allclose(twice, prior.variances, rtol=1e-10)
+
+
+def test_interactions_of_three_go_by_the_pairs_among_them():
+    signs, involved = 2.0 * all_coalitions(7).masks - 1.0, involvement()
+    u, g = involved.players, involved.pairs
+    found, matrix, with_each = threes(signs, u, g), np.zeros((128, 128)), np.zeros((128, 7))
+    for j, k, l in combinations(range(7), 3):
+        weight, product = u[j] * u[k] * u[l] * (g[j, k] + g[k, l] + g[j, l]), signs[:, [j, k, l]].prod(axis=1)
+        matrix += weight * np.outer(product, product)
+        with_each[:, [j, k, l]] += weight * product[:, None]
+    np.testing.assert_allclose(found.matrix, matrix, atol=1e-12)
+    np.testing.assert_allclose(found.with_each, with_each, atol=1e-12)
+    np.testing.assert_allclose(found.total_with_each, with_each[-1], rtol=1e-12)
+    assert found.total == pytest.approx(matrix[-1, -1])
+
+
+@pytest.mark.parametrize("P", [6, 7])
+@pytest.mark.parametrize("covariance", COVARIANCES)
+def test_all_pairs_give_the_exact_answer_whatever_the_covariance(covariance, P):
+    # any game at all, noise of its own in every v(S): what no term describes is a part of the game
+    plan = all_coalitions(P)
+    first, last = np.array(plan.pairs()).T
+    v = np.random.default_rng(0).normal(size=2**P)
+    solver = odd_prior(plan.masks[first], covariance).solver()
+    phi = solver.A @ np.append(v[first] - v[last], v[-1] - v[0]) / 2
+    np.testing.assert_allclose(phi, exact_shapley(v[:, None], plan.masks)[:, 0], atol=1e-5)
+    assert solver.posterior.max() < 1e-8
+
+
+def test_errors_keep_falling_and_cover_in_games_that_are_not_smooth():
+    # sums of 30 sets of all sizes of 10 players, of which no covariance is true: 12 games, 4 seeds
+    everything, rng = all_coalitions(10), np.random.default_rng(0)
+    sets = [rng.choice(10, size, replace=False) for size in rng.integers(1, 11, 30)]
+    v = np.column_stack([everything.masks[:, members].all(axis=1) for members in sets]) @ rng.random((30, 12))
+    truth = exact_shapley(v, everything.masks).T
+    position = {mask.tobytes(): i for i, mask in enumerate(everything.masks)}
+    errors = []
+    for n_pairs in (25, 100, 200, 400):
+        off, own = [], []
+        for seed in range(4):
+            plan = make_plan(10, 2 * n_pairs + 2, seed=seed)
+            values = v[[position[mask.tobytes()] for mask in plan.masks]][..., None]
+            solved = solve_shapley(values, np.zeros_like(values), plan)
+            off.append(solved.values[..., 0] - truth)
+            own.append(solved.std_errors[..., 0])
+        errors.append(np.sqrt((np.array(off) ** 2).mean()))
+        assert (np.abs(off) <= 1.96 * np.array(own)).mean() >= 0.93
+    assert errors[1] < 0.5 * errors[0]
+    assert errors[2] < 0.7 * errors[1]
+    assert errors[3] < 0.5 * errors[2]
 
 
 @pytest.mark.parametrize("n_players", [2, 3, 5])
@@ -201,13 +263,30 @@ def test_players_that_interact_are_found_and_help():
     v = interacting(plan.masks)
     odd, even = np.append(v[first] - v[last], v[-1] - v[0]) / 2, (v[first] + v[last]) / 2
     kriging = PairKriging(plan.masks[first], plan.inclusion[first])
-    relevance = kriging.relevance.measure(odd, even)
-    assert relevance[:4].min() > 2 * relevance[4:].max()
-    assert relevance.mean() == pytest.approx(1)
+    involved = kriging.relevance.measure(odd, even)
+    assert involved.players[:4].min() > 2 * involved.players[4:].max()
+    assert involved.players.mean() == pytest.approx(1)
+    np.testing.assert_array_equal(involved.pairs, involved.pairs.T)
+    assert (np.diag(involved.pairs) == 0).all()
+    assert min(involved.pairs[j, j + 1] for j in range(3)) > 2 * involved.pairs[4:].max()
     with_players = kriging.solve(odd, even, np.zeros(len(first))).phi
     kriging.relevance = None
     without = kriging.solve(odd, even, np.zeros(len(first))).phi
     assert ((with_players - truth) ** 2).mean() < 0.5 * ((without - truth) ** 2).mean()
+
+
+def test_of_many_pairs_of_players_the_heaviest_keep_their_weights(monkeypatch):
+    plan = make_plan(12, 100, seed=0)
+    first, last = np.array(plan.pairs()).T
+    v = interacting(plan.masks)
+    odd, even = np.append(v[first] - v[last], v[-1] - v[0]) / 2, (v[first] + v[last]) / 2
+    relevance = PairKriging(plan.masks[first], plan.inclusion[first]).relevance
+    every = relevance.measure(odd, even).pairs[np.triu_indices(12, 1)]
+    monkeypatch.setattr("condshap.numerics.relevance._MOST_PAIRS", 10)
+    some = relevance.measure(odd, even).pairs[np.triu_indices(12, 1)]
+    kept = np.argsort(every)[-10:]
+    np.testing.assert_array_equal(some[kept], every[kept])
+    np.testing.assert_allclose(np.delete(some, kept), np.delete(every, kept).mean())
 
 
 def test_players_are_not_looked_at_when_there_are_many_pairs():
