@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, one_output
+from condshap.plots.selection import find_row, make_lines, whole_output
 from condshap.plots.style import (
     DARK,
     GREY,
@@ -43,9 +43,10 @@ def waterfall(
     Notes
     -----
     Error bars are one error of the Shapley value to both sides, all errors together
-    (`Explanation.errors`); that of "N others" is an upper bound.
+    (`Explanation.errors`); that of "N others" is an upper bound. Players that ``explanation[:, players]`` left out are one
+    line with their sum, "N not selected".
     """
-    chosen = one_output(explanation, output)
+    chosen = whole_output(explanation, output)
     row = find_row(len(explanation), row)
     lines = make_lines(np.abs(chosen.values[row]), max_features)
     shown = lines.add_up(chosen.values[row])
