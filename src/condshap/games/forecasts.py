@@ -43,7 +43,7 @@ def explain_forecast(
     lags : values of each series in a row, the last known one first
     horizon : steps ahead, the outputs "t+1", "t+2", ...
     at : the times t to explain, each the last one whose value is known: a label of the series' index, a position (where the
-        index does not hold integers of its own), or several of them; negative positions count from the end
+        index does not hold numbers itself), a list of them, a slice or a mask; negative positions count from the end
     exogenous, exogenous_lags, known_ahead : other variables, see `lagged_table`
     group_by : "variable", all columns of a variable are one player; "lag" or None, every column is one
     options : of `Explainer`, such as `approach`, `n_samples` and `seed`; `categorical` names exogenous variables whose

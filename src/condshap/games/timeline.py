@@ -52,25 +52,32 @@ class Timeline:
         return cls(left, right, arrays)
 
     def find(self, at: Any) -> Indices:
-        """Positions of times that are given by position or label, in the order given."""
+        """Positions of times that are given by positions or labels, in the order given, or by a slice or mask."""
         if isinstance(at, slice):
-            return self._find_slice(at)
-        several = [at] if isinstance(at, str) or np.ndim(at) == 0 else list(at)
-        if not several:
-            raise OptionError("at must name at least one time to explain, got none.")
-        return np.array([self._find_one(one) for one in several], dtype=np.intp)
+            found = self._find_slice(at)
+        else:
+            several = [at] if isinstance(at, str) or np.ndim(at) == 0 else list(at)
+            if len(several) > 1 and all(isinstance(one, (bool, np.bool_)) for one in several):
+                found = self._find_mask(several)
+            else:
+                found = np.array([self._find_one(one) for one in several], dtype=np.intp)
+        if not len(found):
+            raise OptionError(f"at must name at least one time to explain, got none with {at!r}. {self._span()}")
+        return found
 
     def _find_one(self, at: Any) -> int:
-        n, times = len(self), self.times
+        n = len(self)
         is_whole = hasattr(at, "__index__") and not isinstance(at, (bool, np.bool_))
-        if is_whole and (_is_plain(times) or not pd.api.types.is_integer_dtype(times.dtype)):
+        if is_whole and self._goes_by_place:
             if not -n <= int(at) < n:
                 raise OptionError(f"at must be positions below {n}, the number of times, got {at!r}. {self._span()}")
             return int(at) % n
         try:
-            found: Any = times.get_loc(at)
-        except (KeyError, TypeError, ValueError):
-            raise OptionError(f"at must be times of the series, got {at!r}, which is none. {self._span()}") from None
+            found: Any = None if isinstance(at, (bool, np.bool_)) else self.times.get_loc(at)
+        except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
+            found = None
+        if found is None:
+            raise OptionError(f"at must be times of the series, got {at!r}, which is none. {self._span()}")
         places = np.arange(n)[found].ravel()
         if len(places) != 1:
             raise OptionError(
@@ -78,19 +85,24 @@ class Timeline:
             )
         return int(places[0])
 
+    def _find_mask(self, at: list[Any]) -> Indices:
+        if len(at) != len(self):
+            raise OptionError(f"a mask of times must have {len(self)} entries, one for each, got {len(at)}.")
+        return np.flatnonzero(at)
+
     def _find_slice(self, at: slice) -> Indices:
-        by_place = _is_plain(self.times) or not pd.api.types.is_integer_dtype(self.times.dtype)
         ends = [end for end in (at.start, at.stop) if end is not None]
-        if by_place and all(hasattr(end, "__index__") for end in ends):
-            found = np.arange(len(self))[at]
-        else:
-            try:
-                found = np.arange(len(self))[self.times.slice_indexer(at.start, at.stop, at.step)]
-            except (KeyError, TypeError, ValueError):
-                raise OptionError(f"at must be a slice of times of the series, got {at!r}. {self._span()}") from None
-        if not len(found):
-            raise OptionError(f"at must name at least one time to explain, got none with {at!r}. {self._span()}")
-        return found
+        if self._goes_by_place and all(hasattr(end, "__index__") for end in ends):
+            return np.arange(len(self))[at]
+        try:
+            return np.arange(len(self))[self.times.slice_indexer(at.start, at.stop, at.step)]
+        except (KeyError, TypeError, ValueError):
+            raise OptionError(f"at must be a slice of times of the series, got {at!r}. {self._span()}") from None
+
+    @property
+    def _goes_by_place(self) -> bool:
+        """Whether integers are positions; times that are numbers themselves, such as years, are labels."""
+        return _is_plain(self.times) or not pd.api.types.is_numeric_dtype(self.times.dtype)
 
     def _span(self) -> str:
         return f"The series goes from {self.name_of(0)} to {self.name_of(len(self) - 1)}."
@@ -108,7 +120,12 @@ def _is_plain(times: pd.Index[Any]) -> bool:
 def _read(given: Any, what: str, letter: str) -> pd.DataFrame:
     """A table or a single column as a pandas table with names as text, its rows in the order of time."""
     if isinstance(given, (list, tuple)):
-        given = np.asarray(given)
+        try:
+            given = np.asarray(given)
+        except ValueError as error:  # rows of different lengths
+            raise SchemaError(
+                f"{what} must be a table with a row per time, got a list that is none: {error}."
+            ) from None
     if isinstance(given, np.ndarray) and given.ndim in (1, 2):
         values = plain_array(given)
         names = [letter] if values.ndim == 1 else [f"{letter}{j}" for j in range(values.shape[1])]
