@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from condshap.exceptions import OptionError, SchemaError, listing
+from condshap.exceptions import CondShapWarning, OptionError, SchemaError, listing
 from condshap.tables.reading import plain_array, to_pandas
 from condshap.types import Indices
+
+_WIDE = 1.5
+"""Steps of the usual length from which on times seem to be missing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +52,7 @@ class Timeline:
                 )
         right = pd.DataFrame(index=left.index) if exogenous is None else _read(exogenous, "exogenous", "x")
         _check_together(left, right)
+        _warn_if_uneven(left.index)
         arrays = all(isinstance(one, np.ndarray) for one in (series, exogenous) if one is not None)
         return cls(left, right, arrays)
 
@@ -165,6 +170,30 @@ def _check_order(times: pd.Index[Any], what: str) -> None:
             order = order[:1]
         raise SchemaError(
             f"{what} must be in the order of time, got '{times[order[0]]}' after '{times[order[0] - 1]}'. {advice}"
+        )
+
+
+def _warn_if_uneven(times: pd.Index[Any]) -> None:
+    """Warn where times seem to be missing, as lags are counted in rows; jitter and lengths of months are no reason."""
+    if isinstance(times, pd.DatetimeIndex) and (times.day_of_week < 5).all() and times.normalize().is_unique:
+        dates = times.tz_localize(None).to_numpy().astype("datetime64[D]")
+        places = np.busday_count(dates[0], dates).astype(np.float64)  # no weekends are missing from working days
+    elif isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex, pd.TimedeltaIndex)):
+        places = times.asi8.astype(np.float64)
+    elif pd.api.types.is_numeric_dtype(times.dtype) and not _is_plain(times):
+        places = times.to_numpy(dtype=np.float64)
+    else:
+        return
+    steps = np.diff(places)
+    wide = np.flatnonzero(steps > _WIDE * np.median(steps)) if len(steps) else steps
+    if len(wide):
+        i = int(wide[0])
+        warnings.warn(
+            f"times should be evenly spaced, because a lag is one row, but {len(wide)} of {len(steps)} steps are much wider "
+            f"than the others, first that from '{times[i]}' to '{times[i + 1]}'. Reindex the series if times are missing, "
+            "which makes them gaps, or number its rows with reset_index(drop=True) if they are not.",
+            CondShapWarning,
+            stacklevel=4,
         )
 
 

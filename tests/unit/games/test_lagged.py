@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import condshap as cs
-from condshap.exceptions import OptionError, SchemaError
+from condshap.exceptions import CondShapWarning, OptionError, SchemaError
 
 DAYS = pd.date_range("2024-01-01", periods=8, name="day")
 Y = pd.Series(np.arange(8.0), index=DAYS, name="sales")
@@ -116,3 +116,26 @@ def test_bad_input_is_refused(change, kind, text):
     options = {"series": Y, "lags": 2, "horizon": 2, "exogenous": OTHER} | change
     with pytest.raises(kind, match=text):
         cs.lagged_table(options.pop("series"), **options)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [DAYS.delete(4), DAYS.to_period("D").delete(4), pd.Index([1990, 1991, 1992, 1995, 1996, 1997, 1998])],
+    ids=lambda one: type(one).__name__,
+)
+def test_times_that_are_missing_are_warned_of(index):
+    with pytest.warns(CondShapWarning, match=r"1 of 6 steps are much wider.*Reindex the series"):
+        cs.lagged_table(Y[:7].set_axis(index), lags=2, horizon=1)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [pd.bdate_range("2024-01-01", periods=8), pd.date_range("2024-01-31", periods=8, freq="ME"),
+     pd.date_range("2020-01-31", periods=8, freq="YE"), pd.Index(np.arange(8) + 0.1 * np.sin(np.arange(8))),
+     pd.date_range("2024-01-01", periods=8) + pd.to_timedelta(np.arange(8) ** 2, unit="min"),
+     pd.RangeIndex(5, 85, 10), pd.timedelta_range("1h", periods=8, freq="h")],
+    ids=lambda one: f"{type(one).__name__} {one[0]}",
+)  # fmt: skip
+def test_even_times_are_not_warned_of(index, recwarn):
+    cs.lagged_table(Y.set_axis(index), lags=2, horizon=1)
+    assert len(recwarn) == 0
