@@ -74,11 +74,30 @@ def real_plots() -> Iterator[tuple[str, Any]]:
     yield "facet_waterfall", cs.plots.facet(cs.plots.waterfall, ages, row=3, columns=3)
     yield "facet_beeswarm", cs.plots.facet(cs.plots.beeswarm, ages, columns=3)
     yield from gappy_plots()
+    yield from forecast_plots()
     shells = {"size": ["Length", "Diameter", "Height"], "Sex": ["Sex"]}
     shells["weight"] = ["WholeWeight", "ShuckedWeight", "VisceraWeight", "ShellWeight"]
     groups = cs.explain(model, data.X_train, X, approach="ctree", n_samples=20, groups=shells)
     yield "groups_waterfall", cs.plots.waterfall(groups, 3)
     yield "groups_beeswarm", cs.plots.beeswarm(groups)
+
+
+def forecast_plots() -> Iterator[tuple[str, Any]]:
+    """Forecasts over seven steps, of variables and of single lags, and cohorts side by side."""
+    rng, days = np.random.default_rng(0), pd.date_range("2023-01-01", periods=400)
+    weekend = np.where(days.day_of_week > 4, 6.0, 0.0)
+    other = pd.DataFrame({"temperature": 10 + rng.normal(size=400).cumsum() / 4, "weekend": weekend}, index=days)
+    demand = pd.Series(50.0, index=days, name="demand")
+    for t in range(1, 400):
+        demand.iloc[t] = 25 + 0.5 * demand.iloc[t - 1] - 0.5 * other.iloc[t, 0] + weekend[t] + rng.normal()
+    layout = {"lags": 3, "horizon": 7, "exogenous": other}
+    model = RandomForestRegressor(50, random_state=0).fit(*cs.lagged_table(demand, **layout))
+    found = cs.explain_forecast(model, demand, **layout, at=range(340, 380), approach="ctree", check_draws=False)
+    yield "horizons", cs.plots.horizons(found, 3)
+    yield "cohorts", cs.plots.bar(found.cohorts(found.data["weekend t+1"] > 0), output="t+1")
+    lags = cs.explain_forecast(model, demand, **layout, at=350, approach="ctree", group_by="lag", n_coalitions=100)
+    yield "horizons_of_lags", cs.plots.horizons(lags)
+    yield "selected_waterfall", cs.plots.waterfall(found[:, ["demand"]], 3, output="t+1")
 
 
 def gappy_plots() -> Iterator[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """Price of causal values: CPU time per row that the model predicts, over that of conditional values of the same rows.
 
-Both explain the same rows of the Abalone table with the same number of samples, in turn; the median of the ratios counts. With
-a forest of 500 trees behind an encoder of levels, and with a model of a few operations, which leaves the price of drawing.
+Both explain the same rows of the Abalone table with the same number of samples, in turn; the median of the ratios counts.
+Models: a forest of 500 trees behind an encoder of levels, and a few operations, which leave the price of drawing.
 """
 
 from __future__ import annotations

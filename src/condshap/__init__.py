@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from condshap.exceptions import CondShapError, CondShapWarning
     from condshap.explainer import Explainer, explain
     from condshap.explanation import Explanation
+    from condshap.games.forecasts import explain_forecast
+    from condshap.games.lagged import lagged_table
     from condshap.reporting import report
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage.explainers import load_explainer
@@ -41,6 +43,8 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "available_approaches",
     "compare",
     "explain",
+    "explain_forecast",
+    "lagged_table",
     "load_explainer",
     "load_explanation",
     "plots",
@@ -61,6 +65,8 @@ _HOME = {
     "available_approaches": "approaches",
     "compare": "comparison",
     "explain": "explainer",
+    "explain_forecast": "games.forecasts",
+    "lagged_table": "games.lagged",
     "load_explainer": "storage.explainers",
     "load_explanation": "storage.explanations",
     "report": "reporting",

@@ -14,12 +14,18 @@ from condshap.evaluation import MSEv, mean_squared_error
 from condshap.exceptions import OptionError
 from condshap.numerics.row_means import shared_coalitions
 from condshap.options import as_path, floats_or_nan
-from condshap.tables.reading import Column, read_columns, take_rows, to_pandas
+from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Table
 from condshap.values.table import ValueTable
+from condshap.views.cohorts import split
+from condshap.views.selecting import Others, check_whole, select
+from condshap.views.summaries import Sizes, Summary, summarise
 
 if TYPE_CHECKING:
     import shap
+
+OTHERS = "other players"
+"""Column of `Explanation.to_frame` for players that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,15 @@ class Explanation:
     feature_names, player_names, output_names : names; players are features or groups of them
     membership : for every player the positions of its features
     provenance : versions, seed, approach and its options, timings, repairs, warnings
+    others : None, or what was left out by ``explanation[:, players]``, see there
+
+    Notes
+    -----
+    ``explanation[rows, players, outputs]`` selects by position, slice, list or mask, players and outputs also by name:
+    ``explanation[:10]``, ``explanation[:, "age"]``, ``explanation[..., "yes"]``, ``explanation[3, :, "yes"]``. Axes of rows
+    and players stay, lists on several axes do not pair up. An explanation of some of the players keeps base value and
+    prediction, and the sum over the players left out as `others`: ``base_values + values.sum(1) + others.values ==
+    predictions``. Its v(S), and what is made of v(S), are refused.
     """
 
     values: Floats
@@ -102,6 +117,7 @@ class Explanation:
     membership: tuple[tuple[int, ...], ...]
     provenance: Provenance
     model_errors: Floats = None  # type: ignore[assignment]  # zeros of the right shape, see below
+    others: Others | None = None
 
     def __post_init__(self) -> None:
         """Without an estimate, errors of the model count as zero."""
@@ -115,6 +131,7 @@ class Explanation:
 
     def with_model_errors(self, errors: Floats, *, source: str = "refits") -> Explanation:
         """The same explanation with other model errors, such as those from `Explainer.estimate_model_errors`."""
+        check_whole(self, "with_model_errors")
         given = floats_or_nan(errors)
         if given.shape != self.values.shape or not ((given >= 0) & (given < np.inf)).all():
             raise OptionError(
@@ -126,7 +143,7 @@ class Explanation:
     @property
     def has_msev(self) -> bool:
         """Whether `msev` can judge these values."""
-        return self.provenance.confounding is None
+        return self.provenance.confounding is None and self.others is None
 
     @property
     def msev(self) -> MSEv:
@@ -152,8 +169,9 @@ class Explanation:
         """Say what was explained, in one line."""
         outputs = f" x {len(self.output_names)} outputs" if self.values.ndim == 3 else ""
         kind = "all" if self.provenance.is_exact else "sampled"
+        of = "" if self.others is None else f" of {len(self.player_names) + len(self.others.names)}"
         return (
-            f"Explanation({len(self)} rows x {len(self.player_names)} players{outputs}, "
+            f"Explanation({len(self)} rows x {len(self.player_names)}{of} players{outputs}, "
             f"approach={self.provenance.approach!r}, {self.provenance.n_coalitions} coalitions ({kind}))"
         )
 
@@ -163,25 +181,54 @@ class Explanation:
 
         return explanation_html(self)
 
-    def __getitem__(self, rows: int | slice | list[int] | np.ndarray[Any, Any]) -> Explanation:
-        """Explanation of some of the rows; a single position gives an explanation of one row."""
-        chosen = np.arange(len(self))[rows]
-        chosen = np.atleast_1d(chosen)
-        table = self.value_table
-        return replace(
-            self,
-            values=self.values[chosen],
-            base_values=self.base_values[chosen],
-            predictions=self.predictions[chosen],
-            std_errors=self.std_errors[chosen],
-            model_errors=self.model_errors[chosen],
-            value_table=replace(table, values=table.values[:, chosen], std_errors=table.std_errors[:, chosen]),
-            data=take_rows(self.data, chosen),
-        )
+    def __getitem__(self, key: Any) -> Explanation:
+        """Explanation of some rows, players or outputs, see above; a single row gives an explanation of one row."""
+        return select(self, key)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The values, for NumPy's functions."""
+        return np.array(self.values, dtype=dtype)
+
+    def __abs__(self) -> Sizes:
+        """Sizes of the values, for ``abs(explanation).mean(0)``."""
+        return Sizes(self)
+
+    @property
+    def abs(self) -> Sizes:
+        """The same as ``abs(explanation)``, as shap spells it."""
+        return Sizes(self)
+
+    def mean(self, axis: int = 0) -> Summary:
+        """Mean Shapley value of every player over rows."""
+        return summarise(self, "mean", axis, is_size=False)
+
+    def max(self, axis: int = 0) -> Summary:
+        """Largest Shapley value of every player over rows."""
+        return summarise(self, "max", axis, is_size=False)
+
+    def min(self, axis: int = 0) -> Summary:
+        """Smallest Shapley value of every player over rows."""
+        return summarise(self, "min", axis, is_size=False)
+
+    def sum(self, axis: int = 0) -> Summary:
+        """Sum of the Shapley values of every player over rows."""
+        return summarise(self, "sum", axis, is_size=False)
+
+    def cohorts(self, by: Any) -> dict[str, Explanation]:
+        """Explanations of cohorts of rows by name, which `plots.bar` draws side by side.
+
+        Parameters
+        ----------
+        by : a label for each row (those of a pandas Series that has all labels of the rows in its index are matched by it,
+            all others by position); the name of a feature with levels or few numbers; or a number of cohorts, which are then
+            the leaves of a regression tree that puts rows with similar Shapley values together
+        """
+        return split(self, by)
 
     def to_frame(self, *, errors: bool = False) -> pd.DataFrame:
         """One line per row (and output): base value, the players' Shapley values, prediction.
 
+        If only some of the players were selected, one more column has the sum over all others, so that lines still add up.
         With `errors`, every player also gets a column with the total error of its values.
         """
         n_rows, n_players = self.values.shape[:2]
@@ -190,11 +237,15 @@ class Explanation:
         base, prediction = (_free_name(name, columns) for name in ("base_value", "prediction"))
         frame = pd.DataFrame(values, columns=columns)
         frame.insert(0, base, self.base_values.ravel())
+        if self.others is not None:
+            frame[_free_name(OTHERS, columns)] = self.others.values.ravel()
         frame[prediction] = self.predictions.ravel()
         if errors:
             all_errors = self.errors.reshape(n_rows, n_players, -1).swapaxes(1, 2).reshape(-1, n_players)
             for name, column in zip(self.player_names, all_errors.T, strict=True):
                 frame[_free_name(f"error of {name}", list(frame.columns))] = column
+            if self.others is not None:
+                frame[_free_name(f"error of {OTHERS}", list(frame.columns))] = self.others.errors.ravel()
         labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
         frame.index = labels if self.values.ndim == 2 else _with_outputs(labels, self.output_names)
         return frame
@@ -204,7 +255,7 @@ class Explanation:
         import shap
 
         data = display = None
-        if len(self.player_names) == len(self.feature_names):
+        if all(len(members) == 1 for members in self.membership):
             columns = read_columns(self._aligned_data())
             data = np.column_stack([_for_colour(column) for column in columns])
             display = np.column_stack([_for_display(column) for column in columns])
@@ -231,6 +282,7 @@ class Explanation:
         """Save to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
         from condshap.storage.explanations import save_explanation
 
+        check_whole(self, "save")
         save_explanation(self, as_path(path))
 
 

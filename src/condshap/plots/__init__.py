@@ -14,6 +14,7 @@ from condshap.plots.conditional_samples import conditional_samples
 from condshap.plots.facet import facet
 from condshap.plots.force import force
 from condshap.plots.heatmap import heatmap
+from condshap.plots.horizons import horizons
 from condshap.plots.msev import msev
 from condshap.plots.pairs import pairs
 from condshap.plots.scatter import scatter
@@ -28,6 +29,7 @@ __all__ = [
     "facet",
     "force",
     "heatmap",
+    "horizons",
     "msev",
     "pairs",
     "scatter",

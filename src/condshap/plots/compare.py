@@ -80,7 +80,7 @@ def compare(
             hatch=hatch,
             label=legend_name(name),
         )
-        error_bars(ax, shown, lines.bound_errors(one.errors[row]), places)
+        error_bars(ax, shown, lines.bound_errors(one.errors[row], is_whole=one.is_whole), places)
     pairs = zip(first.names, first.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     ax.set_xlabel("Shapley value", fontsize=LABEL_SIZE)

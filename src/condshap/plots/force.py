@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, one_output
+from condshap.plots.selection import find_row, make_lines, whole_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
@@ -50,9 +50,10 @@ def force(
     Notes
     -----
     The parts are numbered by size, and the lists below name them. The bar is as long as all parts together: from its left
-    end the orange-red parts raise the prediction, and from its right end the blue, striped parts lower it.
+    end the orange-red parts raise the prediction, and from its right end the blue, striped parts lower it. Players that
+    ``explanation[:, players]`` left out are one part with their sum, "N not selected".
     """
-    chosen = one_output(explanation, output)
+    chosen = whole_output(explanation, output)
     row = find_row(len(explanation), row)
     lines = make_lines(np.abs(chosen.values[row]), max_features)
     shown = lines.add_up(chosen.values[row])

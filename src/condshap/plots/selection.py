@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +28,7 @@ class OneOutput:
     names : of the P players
     columns : (P,) what the rows hold, None for a group of several features
     output : name of the output where there are several, else None
+    is_whole : whether base value and values add up to the prediction; not where players were left out by a selection
     """
 
     values: Floats
@@ -37,6 +38,7 @@ class OneOutput:
     names: tuple[str, ...]
     columns: tuple[Column | None, ...]
     output: str | None
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,18 +59,18 @@ class Lines:
             return kept
         return np.concatenate([kept, values[..., self.rest].sum(axis=-1, keepdims=True)], axis=-1)
 
-    def bound_errors(self, errors: Floats) -> Floats:
+    def bound_errors(self, errors: Floats, *, is_whole: bool = True) -> Floats:
         """Standard errors of players (..., P) -> of lines (..., L), an upper bound for the last one.
 
         How the errors of players depend on each other is not known, but the standard error of a sum is at most the sum of
         the standard errors. All Shapley values of a row add up to a number without error, so that what is shown and the
-        rest err by the same amount, and the smaller of their two bounds holds.
+        rest err by the same amount, and the smaller of their two bounds holds, unless players were left out before.
         """
         kept = errors[..., self.shown]
         if not len(self.rest):
             return kept
         bound = errors[..., self.rest].sum(axis=-1)
-        if len(self.shown):
+        if len(self.shown) and is_whole:
             bound = np.minimum(bound, kept.sum(axis=-1))
         return np.concatenate([kept, bound[..., None]], axis=-1)
 
@@ -100,26 +102,49 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
         for column, members in zip(read_columns(explanation._aligned_data()), explanation.membership, strict=True)
     )
     title = explanation.output_names[which] if several else None
-    return OneOutput(values, np.nan_to_num(errors), base, predictions, explanation.player_names, columns, title)
+    is_whole = explanation.others is None
+    names = explanation.player_names
+    return OneOutput(values, np.nan_to_num(errors), base, predictions, names, columns, title, is_whole)
+
+
+def whole_output(explanation: Explanation, output: str | int | None = None) -> OneOutput:
+    """Choose an output of which values add up to the prediction: players that were left out are one more, with their sum."""
+    chosen, others = one_output(explanation, output), explanation.others
+    if others is None:
+        return chosen
+    which = find_output(explanation, output)
+    values, errors = (part[:, which] if part.ndim == 2 else part for part in (others.values, others.errors))
+    return replace(
+        chosen,
+        values=np.column_stack([chosen.values, values]),
+        errors=np.column_stack([chosen.errors, np.nan_to_num(errors)]),
+        names=(*chosen.names, f"{len(others.names)} not selected"),
+        columns=(*chosen.columns, None),
+        is_whole=True,
+    )
 
 
 def find_output(explanation: Explanation, output: str | int | None) -> int:
     """Position of an output that is given by name or position; None is enough where there is only one."""
     names = explanation.output_names
-    n = 1 if explanation.values.ndim == 2 else len(names)
+    return find_among(names[:1] if explanation.values.ndim == 2 else names, output)
+
+
+def find_among(names: Sequence[str], output: str | int | None) -> int:
+    """Position among the names of outputs, see `find_output`."""
     if output is None:
-        if n > 1:
+        if len(names) > 1:
             raise OptionError(
-                f"output must choose one of {n} outputs, {listing(names)}. Pass its name or position, or draw all of "
-                "them with plots.facet(plot, explanation)."
+                f"output must choose one of {len(names)} outputs, {listing(names)}. Pass its name or position, or draw all "
+                "of them with plots.facet(plot, explanation)."
             )
         return 0
     if not isinstance(output, str):
         check_integer("output", output, least=0)
     found = find_named("output", output, names)
-    if found is not None and found < n:
+    if found is not None:
         return found
-    raise OptionError(f"output must be one of {listing(names)} or a position below {n}, got {output!r}.")
+    raise OptionError(f"output must be one of {listing(names)} or a position below {len(names)}, got {output!r}.")
 
 
 def find_row(n_rows: int, row: Any) -> int:

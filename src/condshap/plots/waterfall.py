@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, one_output
+from condshap.plots.selection import find_row, make_lines, whole_output
 from condshap.plots.style import (
     DARK,
     GREY,
@@ -42,9 +42,10 @@ def waterfall(
 
     Notes
     -----
-    Error bars extend one total error (`Explanation.errors`) to both sides; for "N others" it is an upper bound.
+    Error bars extend one total error (`Explanation.errors`) to both sides; for "N others" it is an upper bound. Players that
+    ``explanation[:, players]`` left out are one line with their sum, "N not selected".
     """
-    chosen = one_output(explanation, output)
+    chosen = whole_output(explanation, output)
     row = find_row(len(explanation), row)
     lines = make_lines(np.abs(chosen.values[row]), max_features)
     shown = lines.add_up(chosen.values[row])

@@ -47,11 +47,13 @@ def _table(explanation: Explanation) -> str:
     heads = [_cell(_short("base value"), "th")]
     heads += [_cell(_short(explanation.player_names[j]), "th") for j in chosen]
     heads += [_cell(f"{len(others)} others", "th")] if len(others) else []
+    heads += [_cell(f"{len(explanation.others.names)} not selected", "th")] if explanation.others is not None else []
     heads.append(_cell("prediction", "th"))
     lines = []
     for label, numbers in zip(frame.index[:MAX_LINES], frame.to_numpy()[:MAX_LINES], strict=True):
         phi = numbers[1:-1]
         rest = [phi[others].sum()] if len(others) else []
+        rest += [phi[-1]] if explanation.others is not None else []
         shown = [numbers[0], *phi[chosen], *rest, numbers[-1]]
         name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
         lines.append(f"<tr>{_cell(_short(name), 'th')}{''.join(_cell(_number(x)) for x in shown)}</tr>")

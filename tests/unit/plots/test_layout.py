@@ -24,6 +24,7 @@ LISTS = {
     "force": lambda one, **options: plots.force(one, 1, **options),
     "heatmap": plots.heatmap,
     "heatmap of few": lambda one, **options: plots.heatmap(one[:10], **options),
+    "horizons": lambda one, **options: plots.horizons(one, 1, **options),
     "compare": lambda one, **options: plots.compare([one, one, one], 1, names=["one", "two", "three"], **options),
 }
 TOLERANCE = 0.5  # pixels
