@@ -66,6 +66,7 @@ def describe(
         warnings=(*game.warnings, *warned),
         draw_check=game.draw_check,
         made_by=digest_of_maker(game),
+        link=game.link,
         **precision,
     )
 

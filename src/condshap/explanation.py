@@ -49,6 +49,13 @@ class Provenance:
     """Where `Explanation.model_errors` come from: "members", "refits" or "given"; None where nobody estimated them."""
     made_by: str = ""
     """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
+    link: str | None = None
+    """Scale of the values: "logit" for log-odds, None for that of the prediction."""
+
+    @property
+    def no_msev(self) -> str:
+        """Why MSEv does not judge such values; empty where it does."""
+        return "MSEv judges probabilities, and these values are log-odds" if self.link is not None else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +116,13 @@ class Explanation:
     def msev(self) -> MSEv:
         """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
 
-        NaN where that variance is not known, with ``n_samples=1``.
+        NaN where that variance is not known, with ``n_samples=1``; refused with a link.
         """
+        if self.provenance.no_msev:
+            raise OptionError(
+                f"MSEv must be of v(S) on the scale of the prediction, but {self.provenance.no_msev}. Explain the same rows "
+                "without link to compare approaches."
+            )
         table = self.value_table
         shared = shared_coalitions(table.values)
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
