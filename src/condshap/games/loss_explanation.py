@@ -138,6 +138,23 @@ class LossExplanation:
         save_loss_explanation(self, as_path(path))
 
 
+def loss_explanation(game: Explanation, loss: str) -> LossExplanation:
+    """What `LossExplanation.as_explanation` gave, the other way round."""
+    return LossExplanation(
+        values=game.values,
+        std_errors=game.std_errors,
+        base_losses=-game.base_values,
+        losses=-game.predictions,
+        loss=loss,
+        value_table=game.value_table,
+        data=game.data,
+        feature_names=game.feature_names,
+        player_names=game.player_names,
+        membership=game.membership,
+        provenance=game.provenance,
+    )
+
+
 def _free(name: str, taken: list[str]) -> str:
     while name in taken:
         name += "_"

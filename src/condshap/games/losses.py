@@ -53,7 +53,7 @@ class DistanceLosses(Losses):
 
     def exact(self, predictions: Outputs, rows: Indices) -> Floats:
         """See `Losses`."""
-        return self.noisy(predictions[None], np.zeros_like(predictions[None]), rows)[0][0]
+        return np.asarray(self.noisy(predictions[None], np.zeros_like(predictions[None]), rows)[0][0])
 
     def noisy(self, values: Values, variances: Values, rows: Indices) -> tuple[Floats, Floats]:
         """See `Losses`; outputs share their samples in an unknown way, so deviations are added: no less can be right."""
@@ -77,7 +77,7 @@ class LogLosses(Losses):
 
     def exact(self, predictions: Outputs, rows: Indices) -> Floats:
         """See `Losses`."""
-        return self.noisy(predictions[None], np.zeros_like(predictions[None]), rows)[0][0]
+        return np.asarray(self.noisy(predictions[None], np.zeros_like(predictions[None]), rows)[0][0])
 
     def noisy(self, values: Values, variances: Values, rows: Indices) -> tuple[Floats, Floats]:
         """See `Losses`; only one output matters, so that outputs need not be independent."""
@@ -91,8 +91,8 @@ class LogLosses(Losses):
         if len(rows):
             announce(
                 "probabilities of the true class must be above 0 for a finite log loss, got 0 for some coalitions of rows "
-                f"{listing(rows.tolist())}: counted as {_FLOOR:.2g}, as scikit-learn does, and this number decides how large "
-                "the loss is there. Calibrate or smooth the model, or take 'squared_error'.",
+                f"{listing(rows.tolist())}: counted as {_FLOOR:.2g}, as scikit-learn does, and that decides how large the "
+                "loss is there. Calibrate or smooth the model, or take 'squared_error'.",
                 stacklevel=3,
             )
 
@@ -113,13 +113,13 @@ class OwnLosses(Losses):
             found = np.asarray(self.function(self.given[rows].copy(), given.copy()))
         except Exception as error:
             raise OptionError(
-                f"loss must be a function of y and predictions, arrays of shapes {self.given[rows].shape} and {given.shape}, "
-                f"but {self.name!r} failed with {type(error).__name__}: {error}. Try it with arrays of your own."
+                f"loss must take y and predictions, arrays of shapes {self.given[rows].shape} and {given.shape}, but "
+                f"{self.name!r} failed with {type(error).__name__}: {error}. Try it with arrays of your own."
             ) from error
         if found.shape != (len(rows),) or found.dtype.kind not in "fiub":
             raise OptionError(
-                f"loss must return one number per row, shape ({len(rows)},), got shape {found.shape} and dtype {found.dtype} "
-                f"of {self.name!r}. Return the losses of the rows, not their mean."
+                f"loss must return one number per row, shape ({len(rows)},), got shape {found.shape} of dtype "
+                f"{found.dtype} of {self.name!r}. Return the losses of the rows, not their mean."
             )
         if not np.isfinite(found).all():
             bad = int(np.flatnonzero(~np.isfinite(found))[0])
@@ -149,17 +149,12 @@ class OwnLosses(Losses):
         bent = ends.mean(axis=0) - at_middle
         total = np.zeros_like(at_middle)
         for o in range(middle.shape[2]):
-            step = np.zeros_like(half)
-            step[..., o] = half[..., o]
-            if middle.shape[2] == 1:
-                rise = ends[0] - ends[1]
-            else:
-                rise = np.stack(
-                    [
-                        self.exact(a, rows) - self.exact(b, rows)
-                        for a, b in zip(middle + step, middle - step, strict=True)
-                    ]
-                )
+            rise = ends[0] - ends[1]
+            if middle.shape[2] > 1:
+                step = np.zeros_like(half)
+                step[..., o] = half[..., o]
+                pairs = zip(middle + step, middle - step, strict=True)
+                rise = np.stack([self.exact(a, rows) - self.exact(b, rows) for a, b in pairs])
             width = np.abs(2 * half[..., o])
             slope = np.abs(rise) / np.where(width > 0, width, 1.0)
             total += slope * deviation[..., o]

@@ -116,8 +116,8 @@ def _positions(given: Given, names: tuple[Any, ...]) -> Indices:
     if unknown:
         rows = [r for r, label in enumerate(labels) if label not in where]
         raise OptionError(
-            f"y must hold labels among the model's classes {listing(names)}, got {listing(unknown)} in rows {listing(rows)}. "
-            "Write them as they were when the model was trained."
+            f"y must hold labels among the model's classes {listing(names)}, got {listing(unknown)} in rows "
+            f"{listing(rows)}. Write them as they were when the model was trained."
         )
     return np.array([where[label] for label in labels], dtype=np.intp)
 
@@ -127,7 +127,8 @@ def _floats(given: Given) -> Floats:
         numbers = as_floats(given)
     except (TypeError, ValueError):
         raise OptionError(
-            f"y must be numbers for a model without classes, got {given.dtype} such as {listing(given.ravel()[:1].tolist())}."
+            f"y must be numbers for a model without classes, got {given.dtype} such as "
+            f"{listing(given.ravel()[:1].tolist())}. Pass numbers."
         ) from None
     if not np.isfinite(numbers).all():
         bad = np.flatnonzero(~np.isfinite(numbers).reshape(len(numbers), -1).all(axis=1))
