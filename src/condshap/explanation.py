@@ -51,11 +51,15 @@ class Provenance:
     """Digest of training rows, approach, options, seed and model, by which `Explainer.refine` knows its own."""
     link: str | None = None
     """Scale of the values: "logit" for log-odds, None for that of the prediction."""
+    loss: str | None = None
+    """Loss whose decrease is shared out, None where it is the prediction."""
 
     @property
     def no_msev(self) -> str:
         """Why MSEv does not judge such values; empty where it does."""
-        return "MSEv judges probabilities, and these values are log-odds" if self.link is not None else ""
+        if self.loss is not None:
+            return "it judges predictions, and these values are shares of a loss"
+        return "it judges probabilities, and these values are log-odds" if self.link is not None else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +124,8 @@ class Explanation:
         """
         if self.provenance.no_msev:
             raise OptionError(
-                f"MSEv must be of v(S) on the scale of the prediction, but {self.provenance.no_msev}. Explain the same rows "
-                "without link to compare approaches."
+                f"MSEv must be of v(S) on the scale of the prediction: {self.provenance.no_msev}. Explain the same rows "
+                "with explain(X), without link, to compare approaches."
             )
         table = self.value_table
         shared = shared_coalitions(table.values)

@@ -105,6 +105,7 @@ def explain_loss_rows(
         tolerance=tolerance,
         reached=found.reached,
         n_iterations=found.n_iterations,
+        loss=losses.name,
     )
     table = found.table
     return LossExplanation(

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import OneOutput, find_rows, make_lines, one_output
+from condshap.games.loss_explanation import LossExplanation
+from condshap.plots.selection import OneOutput, find_rows, make_lines, one_loss, one_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
@@ -27,7 +28,7 @@ from condshap.plots.style import (
 
 
 def bar(
-    explanation: Explanation,
+    explanation: Explanation | LossExplanation,
     rows: Any = None,
     *,
     output: str | int | None = None,
@@ -35,6 +36,8 @@ def bar(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the Shapley values of one row as bars with a sign, or the mean of their sizes over several rows.
+
+    Of a loss explanation the importance is drawn: means over several rows, with a sign.
 
     Parameters
     ----------
@@ -48,10 +51,14 @@ def bar(
     Those of several rows, and of "N others", are upper bounds, because the
     errors of rows and players may depend on each other: means, and sums, of the errors.
     """
-    chosen = one_output(explanation, output)
+    chosen = (
+        one_loss(explanation, output) if isinstance(explanation, LossExplanation) else one_output(explanation, output)
+    )
     positions = find_rows(len(explanation), rows)
     if len(positions) == 1:
         return _one_row(chosen, int(positions[0]), max_features, ax)
+    if isinstance(explanation, LossExplanation):
+        return _importance(explanation[positions], chosen, max_features, ax)
     sizes = np.abs(chosen.values[positions]).mean(axis=0)
     lines = make_lines(sizes, max_features)
     shown = lines.add_up(sizes)
@@ -62,7 +69,22 @@ def bar(
     ax.set_xlim(left=0.0, right=None if shown.any() else 1.0)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
     list_amounts(ax, amounts(shown, signed=False))
-    _label(ax, chosen, f"mean |Shapley value| of {len(positions)} rows")
+    _label(ax, chosen, f"mean |{chosen.words.value}| of {len(positions)} rows")
+    return ax
+
+
+def _importance(loss: LossExplanation, chosen: OneOutput, max_features: int, ax: Axes | None) -> Axes:
+    """Importance of players with a sign: a negative one makes predictions worse."""
+    found, errors = loss.importance, np.nan_to_num(loss.importance_std_errors)
+    lines = make_lines(np.abs(found), max_features)
+    shown = lines.add_up(found)
+    ax = new_axes(ax, 7.0, height_of(len(lines)))
+    signed_bars(ax, shown)
+    error_bars(ax, shown, lines.add_up(errors))  # rows err, too: their sum is known no better than its parts
+    ax.axvline(0.0, color=DARK, linewidth=0.8)
+    list_names(ax, lines.label([shorten(name) for name in chosen.names]))
+    list_amounts(ax, amounts(shown))
+    _label(ax, chosen, f"mean {chosen.words.value} of {len(loss)} rows")
     return ax
 
 
@@ -79,10 +101,10 @@ def _one_row(chosen: OneOutput, row: int, max_features: int, ax: Axes | None) ->
     pairs = zip(chosen.names, chosen.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     list_amounts(ax, amounts(shown))
-    _label(ax, chosen, "Shapley value")
+    _label(ax, chosen, chosen.words.value)
     return ax
 
 
 def _label(ax: Axes, chosen: OneOutput, text: str) -> None:
-    ax.set_xlabel(text, fontsize=LABEL_SIZE)
+    ax.set_xlabel(text + chosen.words.unit, fontsize=LABEL_SIZE)
     name_output(ax, chosen.output)

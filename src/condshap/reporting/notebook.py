@@ -32,7 +32,9 @@ def explanation_html(explanation: Explanation) -> str:
 
 def _head(explanation: Explanation) -> str:
     text = escape(repr(explanation))
-    if len(explanation) < 2:
+    if explanation.provenance.link is not None:
+        text += "<br>values, predictions and base values are log-odds"
+    if len(explanation) < 2 or explanation.provenance.no_msev:
         return text
     low, high = explanation.msev.interval()
     return f"{text}<br>MSEv {float(explanation.msev):.4g}, 95 % interval {low:.4g} to {high:.4g}"

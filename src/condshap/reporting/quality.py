@@ -79,6 +79,8 @@ def judge(explanation: Explanation, compared: Explanation | None = None) -> Judg
 
 def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
     """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
+    if explanation.provenance.no_msev:
+        return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
     n, msev = len(explanation), explanation.msev
     if len(msev.per_coalition) == 0:  # a single player, or no coalition that all rows have in common
         return [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
@@ -250,6 +252,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
     kind = f"all of 2^{n_players}" if about.is_exact else f"sampled from 2^{n_players}"
     lines = {
         "Model": "" if model is None else _short(model if isinstance(model, str) else repr(model)),
+        "What": _what(about),
         "Approach": about.approach,
         "Options": ", ".join(f"{key}={value!r}" for key, value in about.options.items()) or "none",
         "Rows": f"{len(explanation):,}",
@@ -271,6 +274,13 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
     return [(key, text) for key, text in lines.items() if text]
+
+
+def _what(about: Provenance) -> str:
+    """What is shared out, where it is not the prediction."""
+    if about.loss is not None:
+        return f"{about.loss.replace('_', ' ')}: by how much knowing a player lowers it"
+    return "" if about.link is None else "log-odds of the model's probabilities"
 
 
 def shared_first(about: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:

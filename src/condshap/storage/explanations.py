@@ -4,8 +4,8 @@ One line per explained row. Columns ``data/<name>`` hold the rows as given, labe
 ``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
 ``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
 `condshap.storage.tables`) are JSON in the file's header, see `condshap.storage.file_kinds`; a checksum of the whole file is
-there too, see `condshap.storage.sealing`. A loss explanation is stored as the game that it shares out, minus the loss, with a
-kind of its own.
+there too, see `condshap.storage.sealing`. A loss explanation is stored as the game that it shares out, minus the loss, with
+a kind of its own.
 """
 
 from __future__ import annotations
