@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from condshap.exceptions import CondShapError, CondShapWarning
     from condshap.explainer import Explainer, explain
     from condshap.explanation import Explanation
+    from condshap.games.loss_explanation import LossExplanation
     from condshap.reporting import report
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage.explainers import load_explainer
@@ -34,6 +35,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "Explanation",
     "FeatureSchema",
     "Kind",
+    "LossExplanation",
     "MSEv",
     "VAEAC",
     "ValueTable",
@@ -55,6 +57,7 @@ _HOME = {
     "Explanation": "explanation",
     "FeatureSchema": "schema",
     "Kind": "schema",
+    "LossExplanation": "games.loss_explanation",
     "MSEv": "evaluation",
     "VAEAC": "vaeac.estimator",
     "ValueTable": "values.table",

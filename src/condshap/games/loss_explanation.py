@@ -49,6 +49,11 @@ class LossExplanation:
     provenance: Provenance
 
     @property
+    def output_names(self) -> tuple[str, ...]:
+        """What is shared out: minus the loss, whatever the outputs of the model."""
+        return (f"minus {self.loss}",)
+
+    @property
     def importance(self) -> Floats:
         """Mean of the values over rows, (P,): SAGE values (Covert, Lundberg and Lee 2020) with conditional v(S)."""
         return np.asarray(self.values.mean(axis=0))
@@ -126,7 +131,7 @@ class LossExplanation:
             data=self.data,
             feature_names=self.feature_names,
             player_names=self.player_names,
-            output_names=(f"minus {self.loss}",),
+            output_names=self.output_names,
             membership=self.membership,
             provenance=self.provenance,
         )

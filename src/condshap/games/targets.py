@@ -15,8 +15,8 @@ from condshap.types import Floats, Indices, Masks, Outputs
 
 Given = npt.NDArray[Any]
 """(R,) or (R, O) true answers, of any dtype."""
-_SUM = 1e-3
-"""How far probabilities of a row may be from 1 together: some models count in 32 bits."""
+_ROUNDING, _SUM = 1e-6, 1e-3
+"""How far one probability may be outside of 0 to 1, and those of a row from 1 together: some models count in 32 bits."""
 
 
 def read_given(y: Any, n_rows: int) -> Given:
@@ -88,7 +88,7 @@ def true_classes(given: Given, predictor: Predictor) -> tuple[Indices, Masks]:
 
 def check_probabilities(outputs: Outputs, model: Any) -> None:
     """Refuse outputs (n, O) that are no probabilities of all classes."""
-    in_range = ((outputs >= 0) & (outputs <= 1)).all(axis=1)
+    in_range = ((outputs >= -_ROUNDING) & (outputs <= 1 + _ROUNDING)).all(axis=1)
     if outputs.shape[1] > 1:
         in_range &= np.abs(outputs.sum(axis=1) - 1) <= _SUM
     bad = np.flatnonzero(~in_range)
