@@ -1,10 +1,10 @@
 """Losses: intervals cover, noise leaves no bias, and Shapley effects of linear models come out.
 
 All seeds are fixed, so a passing test passes again. With 60 other seeds, loss values were covered 93.1 to 94.1 % (gaussian)
-and 94.3 to 96.0 % (independence), log-odds 92.7 %, with a standard deviation of 2.3 to 3.9 % between seeds, that is of 0.4 to 0.6 %
-for 40 seeds together: the bounds of 90 and 99 % are at least four of these away. With 300 other tables of 100 rows, importance
-was covered 92.7 % (squared error, whose values are skewed, so that a hundred rows say too little) and 94.8 % (log loss), known
-to 0.9 and 0.7 %: one false alarm in several hundred runs with other seeds.
+and 94.3 to 96.0 % (independence), log-odds 92.7 %, with a standard deviation of 2.3 to 3.9 % between seeds, that is of 0.4
+to 0.6 % for 40 seeds together: the bounds of 90 and 99 % are at least four of these away. With 300 other tables of 100 rows,
+importance was covered 92.7 % (squared error, whose values are skewed, so that a hundred rows say too little) and 94.8 %
+(log loss), known to 0.9 and 0.7 %: one false alarm in several hundred runs with other seeds.
 """
 
 from itertools import combinations
