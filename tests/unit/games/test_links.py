@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -10,7 +12,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import condshap as cs
+from condshap.precision.members import MemberSpread
 from condshap.solvers import solve_shapley
+from condshap.values.table import Settings
+from condshap.values.valuation import value_table
 
 mpl.use("agg")
 QUIET = {"progress": False, "check_draws": False}
@@ -81,11 +86,6 @@ def test_few_samples_are_right_on_average():
 def fitted_probabilities(explainer, explanation):
     """v(S) of the same samples, before the link."""
     game = explainer.game_
-    from dataclasses import replace
-
-    from condshap.values.table import Settings
-    from condshap.values.valuation import value_table
-
     rows = game.schema.encode(explanation.data)
     plain = replace(game, link=None, seed=explanation.provenance.seed)
     outputs = game.predictor(rows.copy())
@@ -107,11 +107,22 @@ def test_functions_of_probabilities_go_as_well():
 
 
 def test_errors_of_training_are_log_odds_too():
-    options = {"approach": "regression_surrogate", "output": 1}
-    linked, plain = (fitted(link=link, **options).explain(X[:5]) for link in ("logit", None))
-    if plain.model_errors.any():
-        assert linked.model_errors.max() > 2 * plain.model_errors.max()  # the slope is at least four
-    assert linked.provenance.model_errors_from == plain.provenance.model_errors_from
+    # members differ by little, so that their log-odds differ by the slope times as much
+    plan = fitted().plan_
+    rng = np.random.default_rng(0)
+    means = rng.uniform(0.2, 0.8, size=(len(plan.masks), 3, 1))
+    apart = 1e-6 * rng.normal(size=(4, *means.shape))
+    members = means + apart - apart.mean(axis=0)
+    spreads = MemberSpread(plan, 3, 1, link="logit"), MemberSpread(plan, 3, 1)
+    every = np.arange(len(plan.masks))
+    spreads[0].add(every, slice(None), members - means, means)
+    of_log_odds = logit(members)
+    spreads[1].add(every, slice(None), of_log_odds - of_log_odds.mean(axis=0))
+    noise = np.full(means.shape, 1e-14)
+    spreads[0].count_noise(noise, means)
+    spreads[1].count_noise(noise / (means * (1 - means)) ** 2)
+    nobody = np.zeros((3, 4), dtype=bool)
+    np.testing.assert_allclose(spreads[0].errors(nobody), spreads[1].errors(nobody), rtol=1e-4)
 
 
 def test_auto_and_refine_go_on_in_log_odds():
