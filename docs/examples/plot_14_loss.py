@@ -33,6 +33,6 @@ cs.plots.beeswarm(loss, ax=axes[1])
 plt.show()
 
 # %%
-# The snail with the largest loss: what goes right makes its prediction worse than knowing nothing.
+# The snail with the largest loss, from the base loss at the bottom to its loss at the top: what goes left helps.
 cs.plots.waterfall(loss, row=int(loss.losses.argmax()))
 plt.show()
