@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from condshap.explanation import Explanation
     from condshap.games.forecasts import explain_forecast
     from condshap.games.lagged import lagged_table
+    from condshap.games.loss_explanation import LossExplanation
     from condshap.reporting import report
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage.explainers import load_explainer
@@ -36,6 +37,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "Explanation",
     "FeatureSchema",
     "Kind",
+    "LossExplanation",
     "MSEv",
     "VAEAC",
     "ValueTable",
@@ -59,6 +61,7 @@ _HOME = {
     "Explanation": "explanation",
     "FeatureSchema": "schema",
     "Kind": "schema",
+    "LossExplanation": "games.loss_explanation",
     "MSEv": "evaluation",
     "VAEAC": "vaeac.estimator",
     "ValueTable": "values.table",

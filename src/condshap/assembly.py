@@ -67,6 +67,7 @@ def describe(
         draw_check=game.draw_check,
         made_by=digest_of_maker(game),
         **_order_of(game),
+        link=game.link,
         **precision,
     )
 

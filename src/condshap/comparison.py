@@ -10,7 +10,7 @@ import pandas as pd
 
 from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
-from condshap.exceptions import ApproachError, CondShapError, CondShapWarning
+from condshap.exceptions import ApproachError, CondShapError, CondShapWarning, OptionError
 from condshap.explainer import Explainer, Ready, finish, get_ready
 from condshap.explanation import Explanation
 from condshap.options import check_level
@@ -87,6 +87,10 @@ def get_all_ready(
 ) -> list[Ready]:
     """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
     chosen = listed_columns(categorical)
+    if any(explainer.link is not None for explainer in explainers):
+        raise OptionError(
+            "approaches must be compared without link, because MSEv judges probabilities, got link='logit'. Leave it out."
+        )
     ready: list[Ready] = []
     for explainer in explainers:
         encoded = ready[0].prepared.rows if ready else None

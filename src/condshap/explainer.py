@@ -16,6 +16,10 @@ from condshap.exceptions import NotFittedError, OptionError
 from condshap.explaining import ask, explain_rows
 from condshap.explanation import Explanation
 from condshap.game import Asked, Game, Setup
+from condshap.games.explaining_losses import explain_loss_rows
+from condshap.games.links import check_probabilities, linked
+from condshap.games.loss_explanation import LossExplanation
+from condshap.games.losses import LossFunction, make_losses
 from condshap.learning import Prepared, learn, prepare, settings_of
 from condshap.options import as_path, check_integer
 from condshap.precision.automatic import explain_until, known_table
@@ -97,6 +101,10 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         each split on one feature. True claims it for any other model; condshap tests the claim and raises an error if it is
         false. Tree thresholds are read one by one; anything else must reproduce the predictions of all training rows. Rows
         to explain whose predictions it does not reproduce go through the model itself, with a warning.
+    link : "logit", optional
+        For classifiers: explain log-odds, so that values are shares of logit(v(S)) instead of v(S), as shap's `link` does.
+        Predictions and base values are log-odds then; a given `base_value` is a probability. The bias that noise of v(S) has
+        on log-odds is taken off to second order. Without MSEv, which judges probabilities.
     check_draws : bool
         Compare draws with training rows after the fit, and warn, naming the columns, if they do not look alike;
         `draw_check_` has the findings. The check does not call the model and takes about a second.
@@ -143,6 +151,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         additive: bool | str = "auto",
         target_error: float | None = None,
         check_draws: bool = True,
+        link: str | None = None,
     ) -> None:
         self.model = model
         self.approach = approach
@@ -166,6 +175,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self.additive = additive
         self.target_error = target_error
         self.check_draws = check_draws
+        self.link = link
 
     def __sklearn_clone__(self) -> Explainer:
         """Unfitted copy that keeps the fitted model: cloning the model too would leave nothing to explain."""
@@ -201,6 +211,20 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
 
     __call__ = explain
 
+    def explain_loss(self, X: Table, y: Any, loss: str | LossFunction = "squared_error") -> LossExplanation:
+        """Explain the losses of rows (R, M) with true answers y (R,): which features the model needs, with errors.
+
+        Parameters
+        ----------
+        y : numbers, or labels for a classifier; (R, O) where a regressor has several outputs
+        loss : "squared_error" or "absolute_error", added over outputs, "log_loss" for classifiers, or a function
+            (y, prediction) -> loss per row, which costs two sets of samples. A `link` has no say here
+        """
+        start, game, settings = time.perf_counter(), replace(self._game(), link=None), settings_of(self)
+        rows = encode_rows(game, X)
+        losses = make_losses(loss, y, len(rows), game.predictor)
+        return explain_loss_rows(game, ask(game, X, rows, settings, start), settings, losses, self._tolerance)
+
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.
 
@@ -219,8 +243,9 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
                 f"refine needs an explainer fitted with n_coalitions='auto', got {self.n_coalitions!r}. Fit one with 'auto'."
             )
         known = known_table(explanation, game)
-        check_maker(explanation, game, predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed))
-        asked = Asked(explanation.data, rows, known.values[-1], start)
+        found = predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed)
+        check_maker(explanation, game, linked(game.link, found))
+        asked = Asked(explanation.data, rows, known.values[-1] if game.link is None else found, start)
         return explain_until(tolerance, game, asked, settings, known, before=explanation)
 
     def estimate_model_errors(self, X: Table, *, n_refits: int = 8) -> Floats:
@@ -294,6 +319,7 @@ def explain(
     additive: bool | str = "auto",
     target_error: float | None = None,
     check_draws: bool = True,
+    link: str | None = None,
 ) -> Explanation:
     """Fit an `Explainer` to `X_train` and explain `X` in one call; the options are those of `Explainer`."""
     explainer = Explainer(
@@ -319,6 +345,7 @@ def explain(
         additive=additive,
         target_error=target_error,
         check_draws=check_draws,
+        link=link,
     )
     return finish(get_ready(explainer, X_train, X, categorical=categorical))
 
@@ -358,6 +385,7 @@ def get_ready(
     start = time.perf_counter()
     rows = encode_rows(prepared.setup, X)
     outputs = predict_early(prepared.setup.predictor, rows, settings_of(explainer).memory_budget)
+    check_probabilities(explainer.link, outputs, what="rows")
     return Ready(explainer, prepared, X, rows, outputs, time.perf_counter() - start)
 
 

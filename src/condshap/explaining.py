@@ -12,6 +12,7 @@ import numpy as np
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.explanation import Explanation
 from condshap.game import Asked, Game
+from condshap.games.links import check_probabilities
 from condshap.models.additive_proof import warn_if_missed
 from condshap.precision.automatic import explain_until
 from condshap.precision.members import MemberSpread
@@ -28,6 +29,7 @@ def ask(game: Game, X: Table, rows: Rows, settings: Settings, start: float, know
     """Predict encoded rows (R, M) of `X`, but for those of which `known` (R, O) has predictions already."""
     predictions = predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed, known=known)
     check_scale(predictions, game.base_value)
+    check_probabilities(game.link, predictions, what="rows")
     return Asked(X, rows, predictions, start)
 
 
@@ -37,7 +39,7 @@ def explain_rows(game: Game, asked: Asked, settings: Settings, tolerance: float 
         return explain_until(tolerance, game, asked, settings)
     rows, predictions = asked.rows, asked.predictions
     is_null = find_null_players(rows, game.constants, game.unread, game.players.membership)
-    spread = MemberSpread(game.plan, len(rows), len(game.predictor.output_names))
+    spread = MemberSpread(game.plan, len(rows), len(game.predictor.output_names), link=game.link)
     positions = np.arange(len(game.plan.masks))
     with overheard() as warned:
         table = value_table(game, rows, predictions, positions, settings, spread)

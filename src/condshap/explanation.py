@@ -62,6 +62,11 @@ class Provenance:
     asymmetric: bool = False
     """Whether only orders of players that respect `causal_ordering` count."""
 
+    link: str | None = None
+    """Scale of the values: "logit" for log-odds, None for that of the prediction."""
+    loss: str | None = None
+    """Loss whose decrease is shared out, None where it is the prediction."""
+
     @property
     def question(self) -> str:
         """What kind of values these are, in a few words."""
@@ -72,6 +77,15 @@ class Provenance:
         marked = zip(components, self.confounding or (False,) * len(components), strict=True)
         order = " -> ".join(f"{names} (confounded)" if confounded else names for names, confounded in marked)
         return f"{' '.join(kinds)}, in the order {order}"
+
+    @property
+    def no_msev(self) -> str:
+        """Why MSEv does not judge such values; empty where it does."""
+        if self.loss is not None:
+            return "it judges predictions, and these values are shares of a loss"
+        if self.confounding is not None:
+            return f"it judges conditional v(S), and these values are {self.question}"
+        return "it judges probabilities, and these values are log-odds" if self.link is not None else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,19 +157,18 @@ class Explanation:
     @property
     def has_msev(self) -> bool:
         """Whether `msev` can judge these values."""
-        return self.provenance.confounding is None and self.others is None
+        return not self.provenance.no_msev and self.others is None
 
     @property
     def msev(self) -> MSEv:
         """EC3 of the paper (Section 4.1): how well the v(S) predict f, corrected for their Monte Carlo variance.
 
-        NaN where that variance is unknown, as with ``n_samples=1``. Causal values have no MSEv: their v(S) is not meant
-        to predict f from what is seen.
+        NaN where that variance is unknown, as with ``n_samples=1``. Causal values and log-odds have no MSEv, see `has_msev`.
         """
-        if not self.has_msev:
+        if self.provenance.no_msev:
             raise OptionError(
-                f"MSEv judges conditional v(S), but these values are {self.provenance.question}. Explain the same rows "
-                "without confounding to judge the approach."
+                f"MSEv cannot judge these values: {self.provenance.no_msev}. Explain the same rows without confounding, "
+                "link and loss to judge the approach."
             )
         table = self.value_table
         shared = shared_coalitions(table.values)

@@ -36,6 +36,7 @@ class Setup:
     seed : names the random streams
     target_error : largest Monte Carlo error that is wanted, or None
     is_base_given : whether the user gave the base value
+    link : scale of v(S), "logit" for log-odds of probabilities, None for that of the prediction
     """
 
     schema: FeatureSchema
@@ -56,6 +57,7 @@ class Setup:
     seed: int
     target_error: float | None
     is_base_given: bool
+    link: str | None
 
     @property
     def chain(self) -> Chain | None:

@@ -25,6 +25,7 @@ from condshap.draw_check import DrawCheck
 from condshap.draw_check.checking import announce_departures, check_draws
 from condshap.exceptions import CoalitionError, CondShapWarning, OptionError
 from condshap.game import Game, Setup
+from condshap.games.links import check_link, check_training
 from condshap.models.additive_proof import TrainingProof
 from condshap.models.predictor import Predictor
 from condshap.models.read_additive import find_knots, kind_of_reading, read_function
@@ -154,12 +155,16 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
         seed=int(explainer.seed),
         target_error=explainer.target_error,
         is_base_given=explainer.base_value is not None,
+        link=explainer.link,
     )
     if setup.is_base_given:
-        return Prepared(setup, rows, given_base(explainer.base_value, len(predictor.output_names))[None])
+        base = given_base(explainer.base_value, len(predictor.output_names))[None]
+        check_training(setup.link, base)
+        return Prepared(setup, rows, base)
     is_known = function is not None and proof.covers_all
     outputs = proof.predictions if is_known else predict_early(predictor, rows, budget)
     check_scale(outputs)
+    check_training(setup.link, outputs)
     return Prepared(setup, rows, outputs)
 
 
@@ -235,6 +240,7 @@ def check_options(explainer: Explainer) -> None:
     if explainer.target_error is not None:
         check_target(explainer.target_error, n_samples, n_coalitions)
     check_coalitions(n_coalitions, explainer.tolerance, explainer.max_coalitions)
+    check_link(explainer.link, explainer.model, n_samples=n_samples, target_error=explainer.target_error)
     if n_coalitions == "auto" and n_samples == 1:
         raise OptionError(
             "n_samples must be at least 2 with n_coalitions='auto', which relies on standard errors, got 1. A single "

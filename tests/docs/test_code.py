@@ -70,6 +70,7 @@ def folder(tmp_path, monkeypatch):
     X = X.astype(float)
     X.to_csv("train.csv", index=False)
     X[:3].to_csv("rows.csv", index=False)
+    X[:3].assign(y=X["age"]).to_csv("rows_with_y.csv", index=False)
     skops.io.dump(LinearRegression().fit(X, X["age"] + X["weight"]), "model.skops")
     yield tmp_path
     plt.close("all")

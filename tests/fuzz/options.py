@@ -42,6 +42,7 @@ USUAL: dict[str, list[Any]] = {
     "check_draws": [True, False],
     "categorical": [["x0"], [0], "x2", [-1], ["x9"]],
     "device": ["auto", "cpu"],
+    "link": [None, "logit"],
 }
 RUBBISH_FOR = {
     # a million workers, or samples for a year, are what was asked for

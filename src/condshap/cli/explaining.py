@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from condshap.approaches import find_approach
 from condshap.cli.csv_file import text_columns
-from condshap.cli.files import PARQUET, load_model, make_room, read_features, suffix_of
+from condshap.cli.files import PARQUET, load_model, make_room, read_answered, read_features, suffix_of
 from condshap.cli.options import (
     DEFAULT_APPROACH,
     ApproachName,
@@ -25,8 +26,10 @@ from condshap.cli.options import (
 )
 from condshap.cli.screen import (
     clear_messages,
+    loss_summary_of,
     print_comparison,
     print_json,
+    print_loss_summary,
     print_summary,
     print_written,
     say,
@@ -41,6 +44,16 @@ if TYPE_CHECKING:
 
     from condshap.approaches.base import Approach
     from condshap.explainer import Ready
+    from condshap.games.loss_explanation import LossExplanation
+
+
+class LossName(StrEnum):
+    """Losses that have a name; functions need Python."""
+
+    squared_error = "squared_error"
+    absolute_error = "absolute_error"
+    log_loss = "log_loss"
+
 
 PAPER_APPROACHES = ("independence", "ctree", "vaeac")
 
@@ -88,11 +101,16 @@ def explain(
     ] = None,
     train: Annotated[Path | None, typer.Option(help="Training rows: .csv or .parquet.")] = None,
     approach: ApproachName = DEFAULT_APPROACH,
+    loss: Annotated[
+        LossName | None, typer.Option(help="Explain this loss instead of predictions: which features the model needs.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="With --loss: column of the rows with the true answers.")] = None,
     trust_model: TrustModel = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain rows of a table, given a saved model and either training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
+    _check_loss(loss, target, settings)
     from condshap.explainer import finish, get_ready
     from condshap.storage.tables import store_table
 
@@ -100,25 +118,31 @@ def explain(
         find_approach(approach)  # a misspelt name or an unusable path should not wait for the numbers
         make_room(out)
         loaded = load_model(model, trust=trust_model)
+        explanation: Any
         if explainer is not None:
             fitted = settings.load_explainer(explainer, loaded)
-            X = read_features(rows, loaded, text_columns(fitted.schema_))
+            X, y = read_answered(rows, loaded, target, text_columns(fitted.schema_))
             store_table(X)  # fails before explaining if the result could not be saved
-            explanation = fitted.explain(X)
+            explanation = fitted.explain(X) if loss is None else fitted.explain_loss(X, y, loss.value)
         else:
             assert train is not None
-            X_train = read_features(train, loaded)
-            X = read_features(rows, loaded, text_columns(X_train))
+            X_train, _ = read_answered(train, loaded, target, is_needed=False)
+            X, y = read_answered(rows, loaded, target, text_columns(X_train))
             store_table(X)
             fresh = settings.explainer(loaded, approach)
-            explanation = finish(get_ready(fresh, X_train, X, categorical=settings.categorical or ()))
+            categorical = settings.categorical or ()
+            if loss is None:
+                explanation = finish(get_ready(fresh, X_train, X, categorical=categorical))
+            else:
+                explanation = _finish_loss(get_ready(fresh, X_train, X, categorical=categorical), y, loss.value)
         explanation.save(out)
         about = explanation.provenance
         seconds = sum(about.seconds.values()) if explainer is None else about.seconds["explain"]
+        summarise, show = (summary_of, print_summary) if loss is None else (loss_summary_of, print_loss_summary)
         if as_json:
-            print_json({**summary_of(explanation, seconds), "written": [out]})
+            print_json({**summarise(explanation, seconds), "written": [out]})
         else:
-            print_summary(explanation, out, seconds)
+            show(explanation, out, seconds)
 
 
 @takes_settings
@@ -202,6 +226,28 @@ def _check_samples(approaches: Sequence[Approach], settings: Settings) -> None:
             f"approaches {listing(without)} use no samples: leave out either these approaches or this option.",
             param_hint=f"--{option.replace('_', '-')}",
         )
+
+
+def _finish_loss(ready: Ready, y: Any, loss: str) -> LossExplanation:
+    """Train and explain a loss, once the true answers (R,) are known to fit."""
+    from condshap.games.losses import make_losses
+    from condshap.learning import learn
+
+    make_losses(loss, y, len(ready.rows), ready.prepared.setup.predictor)
+    ready.explainer.game_ = learn(ready.explainer, ready.prepared)
+    return ready.explainer.explain_loss(ready.X, y, loss)
+
+
+def _check_loss(loss: LossName | None, target: str | None, settings: Settings) -> None:
+    """Refuse a loss without true answers, answers without a loss, and options that are about predictions."""
+    for option in sorted({"link", "target_error"} & settings.given if loss is not None else ()):
+        raise typer.BadParameter(
+            "is about predictions: leave it out with --loss.", param_hint=f"--{option.replace('_', '-')}"
+        )
+    if loss is not None and target is None:
+        raise typer.BadParameter("needs --target with the column of the true answers.", param_hint="--loss")
+    if target is not None and loss is None:
+        raise typer.BadParameter("works only with --loss: leave it out.", param_hint="--target")
 
 
 def _check_explain(out: Path, explainer: Path | None, train: Path | None, settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,6 +45,31 @@ def read_features(path: Path, model: Model, is_text: Mapping[str, bool] | None =
     """Read the columns that a model was trained with; `is_text` says which of them hold text in other rows."""
     used = [str(name) for name in getattr(model, "feature_names_in_", ())]
     return select_features(read_table(path, is_text, used or None), model, path)
+
+
+def read_answered(
+    path: Path,
+    model: Model,
+    target: str | None,
+    is_text: Mapping[str, bool] | None = None,
+    *,
+    is_needed: bool = True,
+) -> tuple[pd.DataFrame, Any]:
+    """Read the columns that a model was trained with, and a column with the true answers, None if none is asked for."""
+    if target is None:
+        return read_features(path, model, is_text), None
+    used = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    table = read_table(path, is_text, [*used, target] if used else None)
+    if target in used:
+        raise OptionError(f"--target must be a column that the model does not use, got its feature '{target}'.")
+    if target not in table.columns:
+        if is_needed:
+            raise OptionError(
+                f"--target must be a column of '{path}', got '{target}', but it has {listing(table.columns)}. Check the "
+                "name."
+            )
+        return select_features(table, model, path), None
+    return select_features(table.drop(columns=target), model, path), table[target]
 
 
 def load_model(path: Path, *, trust: bool) -> Model:

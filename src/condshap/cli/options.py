@@ -22,8 +22,14 @@ if TYPE_CHECKING:
 DEFAULT_APPROACH = "vaeac"
 _SETTLED_BY_FIT = (
     "train", "approach", "categorical", "n_samples", "target_error", "n_coalitions", "max_coalitions", "base_value",
-    "output", "additive", "seed", "check_draws", "causal_ordering", "confounding", "asymmetric",
+    "output", "additive", "seed", "check_draws", "causal_ordering", "confounding", "asymmetric", "link",
 )  # fmt: skip
+
+
+class Link(StrEnum):
+    """Scales on which classifiers can be explained."""
+
+    logit = "logit"
 
 
 class Additive(StrEnum):
@@ -122,6 +128,9 @@ class Settings:
     check_draws: Annotated[
         bool, typer.Option(help="Compare draws with training rows and warn if they do not look alike.")
     ] = True
+    link: Annotated[Link | None, typer.Option(help="For classifiers: explain log-odds instead of probabilities.")] = (
+        None
+    )
     seed: Annotated[int, typer.Option(help="Random seed: the same seed gives the same answer.")] = 0
     n_jobs: Annotated[int, typer.Option(help="Number of workers; -1 for one per core.")] = 1
     memory_budget: Annotated[str, typer.Option(help="Memory limit, e.g. 500MB.")] = "1GiB"
@@ -150,6 +159,7 @@ class Settings:
             output=read_output(self.output),
             additive="auto" if self.additive is Additive.auto else self.additive is Additive.yes,
             check_draws=self.check_draws,
+            link=None if self.link is None else self.link.value,
             seed=self.seed,
             n_jobs=self.n_jobs,
             memory_budget=self.memory_budget,

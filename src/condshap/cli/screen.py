@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from condshap.explanation import Explanation
+    from condshap.games.loss_explanation import LossExplanation
 
 
 @contextmanager
@@ -82,8 +83,6 @@ def print_written(paths: list[Path], *, as_json: bool) -> None:
 def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
     """What was explained and how well, with the mean absolute Shapley value of every player (and output)."""
     about = explanation.provenance
-    msev = explanation.msev if explanation.has_msev else None
-    low, high = (None, None) if msev is None else msev.interval()
     return {
         "approach": about.approach,
         "values": about.question,
@@ -96,14 +95,64 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
         "reached": about.reached,
         "seconds": seconds,
         "model_rows": explanation.value_table.n_evaluations,
-        "msev": None if msev is None else float(msev),
-        "msev_se": None if msev is None else msev.total_std_error(),
-        "low": low,
-        "high": high,
+        "link": about.link,
+        **_msev_of(explanation),
         "mean_abs": abs(explanation.values).mean(axis=0),
         "warnings": about.warnings,
         "draw_check": None if about.draw_check is None else about.draw_check.score,
     }
+
+
+def _msev_of(explanation: Explanation) -> dict[str, float | None]:
+    """MSEv with its error and interval; None where it does not judge such values."""
+    if explanation.provenance.no_msev:
+        return dict.fromkeys(("msev", "msev_se", "low", "high"))
+    msev = explanation.msev
+    low, high = msev.interval()
+    return {"msev": float(msev), "msev_se": msev.total_std_error(), "low": low, "high": high}
+
+
+def loss_summary_of(loss: LossExplanation, seconds: float) -> dict[str, Any]:
+    """What was explained, with the importance of every player."""
+    about = loss.provenance
+    return {
+        "loss": loss.loss,
+        "approach": about.approach,
+        "n_rows": len(loss),
+        "players": loss.player_names,
+        "n_coalitions": about.n_coalitions,
+        "is_exact": about.is_exact,
+        "tolerance": about.tolerance,
+        "reached": about.reached,
+        "seconds": seconds,
+        "model_rows": loss.value_table.n_evaluations,
+        "base_loss": loss.base_losses.mean(),
+        "mean_loss": loss.losses.mean(),
+        "importance": loss.importance,
+        "importance_std_errors": loss.importance_std_errors,
+        "warnings": about.warnings,
+    }
+
+
+def print_loss_summary(loss: LossExplanation, out: Path, seconds: float) -> None:
+    """Say which features the model needs, how sure that is, and where the file is."""
+    about = loss.provenance
+    console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
+    kind = "all" if about.is_exact else "a sample of the"
+    console.print(
+        f"Explained the {loss.loss.replace('_', ' ')} of {len(loss)} rows, {len(loss.player_names)} features, with approach "
+        f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
+    )
+    console.print(f"Mean loss {loss.losses.mean():.4g}, without any feature {loss.base_losses.mean():.4g}.")
+    shown = Table(box=box.ROUNDED)
+    shown.add_column("feature", no_wrap=True)
+    for heading in ("lowers the loss by", "standard error"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for name, line in loss.importance_frame().iterrows():
+        shown.add_row(escape(str(name)), f"{line['importance']:.4g}", f"{line['std_error']:.2g}")
+    console.print(shown)
+    console.print(f"Written: {escape(str(out))}")
 
 
 def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
@@ -123,6 +172,8 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
         )
     if about.causal_ordering is not None:
         console.print(f"Values are {escape(about.question)}.")
+    if about.link is not None:
+        console.print("Values, predictions and base values are log-odds.")
     if len(explanation) > 1 and explanation.has_msev:
         msev = explanation.msev
         low, high = msev.interval()

@@ -54,6 +54,11 @@ def _refuse_bare_classifier(model: Model) -> None:
         )
 
 
+def is_regressor(model: Model) -> bool:
+    """Tell whether scikit-learn takes a model for a regressor."""
+    return _is_a(model, "regressor")
+
+
 def _is_a(model: Model, kind: str) -> bool:
     """Ask scikit-learn whether an estimator is a "regressor" or a "classifier"."""
     base = sys.modules.get("sklearn.base")

@@ -10,7 +10,8 @@ from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
-from condshap.plots.selection import OneOutput, find_among, find_rows, make_lines, one_output
+from condshap.games.loss_explanation import LossExplanation
+from condshap.plots.selection import OneOutput, find_among, find_rows, make_lines, one_loss, one_output
 from condshap.plots.style import (
     CYCLE,
     DARK,
@@ -38,7 +39,7 @@ _THICKNESS, _INCHES = 0.8, 0.16  # of all bars of a line together, and of one ba
 
 
 def bar(
-    explanation: Drawn | Mapping[str, Drawn],
+    explanation: Drawn | LossExplanation | Mapping[str, Drawn],
     rows: Any = None,
     *,
     output: str | int | None = None,
@@ -46,6 +47,8 @@ def bar(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the signed Shapley values of one row as bars, or their mean absolute values over several rows.
+
+    Of a loss explanation the importance is drawn: means over several rows, with a sign.
 
     Parameters
     ----------
@@ -65,10 +68,14 @@ def bar(
             raise OptionError(f"rows must not come with summaries or cohorts, got {rows!r}. Select rows before.")
         several = explanation if isinstance(explanation, Mapping) else {"": explanation}
         return _summaries({str(name): _summary(one) for name, one in several.items()}, output, max_features, ax)
-    chosen = one_output(explanation, output)
+    chosen = (
+        one_loss(explanation, output) if isinstance(explanation, LossExplanation) else one_output(explanation, output)
+    )
     positions = find_rows(len(explanation), rows)
     if len(positions) == 1:
         return _one_row(chosen, int(positions[0]), max_features, ax)
+    if isinstance(explanation, LossExplanation):
+        return _importance(explanation[positions], chosen, max_features, ax)
     sizes = np.abs(chosen.values[positions]).mean(axis=0)
     lines = make_lines(sizes, max_features)
     shown = lines.add_up(sizes)
@@ -79,7 +86,22 @@ def bar(
     ax.set_xlim(left=0.0, right=None if shown.any() else 1.0)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
     list_amounts(ax, amounts(shown, signed=False))
-    _label(ax, chosen.output, f"mean |Shapley value| of {len(positions)} rows")
+    _label(ax, chosen.output, f"mean |{chosen.words.value}| of {len(positions)} rows{chosen.words.unit}")
+    return ax
+
+
+def _importance(loss: LossExplanation, chosen: OneOutput, max_features: int, ax: Axes | None) -> Axes:
+    """Importance of players with a sign: a negative one makes predictions worse."""
+    found, errors = loss.importance, np.nan_to_num(loss.importance_std_errors)
+    lines = make_lines(np.abs(found), max_features)
+    shown = lines.add_up(found)
+    ax = new_axes(ax, 7.0, height_of(len(lines)))
+    signed_bars(ax, shown)
+    error_bars(ax, shown, lines.add_up(errors))  # rows err, too: their sum is known no better than its parts
+    ax.axvline(0.0, color=DARK, linewidth=0.8)
+    list_names(ax, lines.label([shorten(name) for name in chosen.names]))
+    list_amounts(ax, amounts(shown))
+    _label(ax, chosen.output, f"mean {chosen.words.value} of {len(loss)} rows{chosen.words.unit}")
     return ax
 
 
@@ -96,7 +118,7 @@ def _one_row(chosen: OneOutput, row: int, max_features: int, ax: Axes | None) ->
     pairs = zip(chosen.names, chosen.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     list_amounts(ax, amounts(shown))
-    _label(ax, chosen.output, "Shapley value")
+    _label(ax, chosen.output, chosen.words.value + chosen.words.unit)
     return ax
 
 

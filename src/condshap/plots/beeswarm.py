@@ -10,7 +10,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.lines import Line2D
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import make_lines, one_output
+from condshap.games.loss_explanation import LossExplanation
+from condshap.plots.selection import make_lines, one_loss, one_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
@@ -33,13 +34,15 @@ PLAIN = "#8C8C8C"
 
 
 def beeswarm(
-    explanation: Explanation,
+    explanation: Explanation | LossExplanation,
     *,
     output: str | int | None = None,
     max_features: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the Shapley values of all rows, one line per player, coloured by the value of the feature.
+
+    Of a loss explanation: by how much players lower the losses of the rows.
 
     Parameters
     ----------
@@ -51,7 +54,9 @@ def beeswarm(
     Colours run from the 5 % to the 95 % quantile of a feature. Categories, groups of features and "N others" are grey,
     and missing values are grey rings.
     """
-    chosen = one_output(explanation, output)
+    chosen = (
+        one_loss(explanation, output) if isinstance(explanation, LossExplanation) else one_output(explanation, output)
+    )
     lines = make_lines(np.abs(chosen.values).mean(axis=0), max_features)
     shown = lines.add_up(chosen.values)
     ax = new_axes(ax, 7.0, height_of(len(lines), 0.42))
@@ -62,7 +67,7 @@ def beeswarm(
     if extent == 0:
         ax.set_xlim(-1.0, 1.0)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
-    ax.set_xlabel("Shapley value", fontsize=LABEL_SIZE)
+    ax.set_xlabel(chosen.words.value + chosen.words.unit, fontsize=LABEL_SIZE)
     name_output(ax, chosen.output)
     if any(colours for colours, _ in found):
         _colour_bar(ax)

@@ -65,7 +65,7 @@ def force(
     base, prediction = float(chosen.base_values[row]), float(chosen.predictions[row])
     _draw_parts(ax, prediction, shown, up, down)
     f_x, start = amounts(np.array([prediction, base]), signed=False, like=shown)
-    _mark(ax, prediction, f"f(x) = {f_x}", base, f"base value = {start}")
+    _mark(ax, prediction, f"{chosen.words.f} = {f_x}", base, f"{chosen.words.base} = {start}")
     texts = amounts(shown)
     for place, side, colour, title in ((0.0, up, RAISES, "raises"), (0.52, down, LOWERS, "lowers")):
         style: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": VALUE_SIZE}

@@ -73,7 +73,7 @@ def scatter(
     axis.dress(ax, "x")
     _draw_counts(ax, places, strips, values)
     ax.tick_params(axis="y", labelsize=VALUE_SIZE)
-    ax.set_ylabel("Shapley value", fontsize=LABEL_SIZE)
+    ax.set_ylabel(chosen.words.value + chosen.words.unit, fontsize=LABEL_SIZE)
     open_frame(ax)
     name_output(ax, chosen.output)
     return ax

@@ -10,11 +10,24 @@ import numpy as np
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.games.loss_explanation import LossExplanation
 from condshap.options import check_integer, find_named
 from condshap.tables.reading import Column, read_columns
 from condshap.types import Floats, Indices
 
 Explanations: TypeAlias = Mapping[str, Explanation] | Sequence[Explanation]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What numbers of a plot are called; `unit` comes after a comma, `sign` leads from the base value to the prediction."""
+
+    value: str = "Shapley value"
+    prediction: str = "prediction"
+    f: str = "f(x)"
+    base: str = "base value"
+    unit: str = ""
+    sign: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,6 +42,7 @@ class OneOutput:
     columns : (P,) what the rows hold, None for a group of several features
     output : name of the output where there are several, else None
     is_whole : whether base value and values add up to the prediction; not where players were left out by a selection
+    words : what its numbers are called
     """
 
     values: Floats
@@ -39,6 +53,7 @@ class OneOutput:
     columns: tuple[Column | None, ...]
     output: str | None
     is_whole: bool = True
+    words: Words = Words()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +95,21 @@ class Lines:
         return [*found, f"{len(self.rest)} others"] if len(self.rest) else found
 
 
+def one_loss(loss: LossExplanation, output: str | int | None = None) -> OneOutput:
+    """Shares of losses, for plots that know of them: values lower a loss, so they lead from the base loss down to it."""
+    chosen = one_output(loss.as_explanation(), output)
+    name = loss.loss.replace("_", " ")
+    words = Words(f"decrease of the {name}", name, "loss", "base loss", sign=-1.0)
+    return replace(chosen, base_values=loss.base_losses, predictions=loss.losses, words=words)
+
+
 def one_output(explanation: Explanation, output: str | int | None = None) -> OneOutput:
     """Choose an output by name or position; what is not finite is refused."""
     if not isinstance(explanation, Explanation):
-        raise OptionError(f"a plot needs an Explanation, got {type(explanation).__name__}. Pass what explain returns.")
+        hint = "Pass what explain returns."
+        if isinstance(explanation, LossExplanation):
+            hint = "Draw losses with bar, waterfall or beeswarm."
+        raise OptionError(f"a plot needs an Explanation, got {type(explanation).__name__}. {hint}")
     if len(explanation) == 0:
         raise OptionError("a plot needs an explanation of at least one row, got none. Explain some rows.")
     which = find_output(explanation, output)
@@ -103,8 +129,9 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
     )
     title = explanation.output_names[which] if several else None
     is_whole = explanation.others is None
+    words = Words() if explanation.provenance.link is None else Words(f="log-odds of f(x)", unit=", log-odds")
     names = explanation.player_names
-    return OneOutput(values, np.nan_to_num(errors), base, predictions, names, columns, title, is_whole)
+    return OneOutput(values, np.nan_to_num(errors), base, predictions, names, columns, title, is_whole, words)
 
 
 def whole_output(explanation: Explanation, output: str | int | None = None) -> OneOutput:

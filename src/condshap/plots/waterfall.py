@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, whole_output
+from condshap.games.loss_explanation import LossExplanation
+from condshap.plots.selection import find_row, make_lines, one_loss, whole_output
 from condshap.plots.style import (
     DARK,
     GREY,
@@ -25,7 +26,7 @@ from condshap.types import Floats
 
 
 def waterfall(
-    explanation: Explanation,
+    explanation: Explanation | LossExplanation,
     row: int = 0,
     *,
     output: str | int | None = None,
@@ -33,6 +34,8 @@ def waterfall(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how one row gets from the base value, on the last line, to its prediction, on the first line.
+
+    Of a loss explanation: from the base loss to the loss; what goes left lowers the loss.
 
     Parameters
     ----------
@@ -45,10 +48,12 @@ def waterfall(
     Error bars extend one total error (`Explanation.errors`) to both sides; for "N others" it is an upper bound. Players that
     ``explanation[:, players]`` left out are one line with their sum, "N not selected".
     """
-    chosen = whole_output(explanation, output)
-    row = find_row(len(explanation), row)
+    chosen = (
+        one_loss(explanation, output) if isinstance(explanation, LossExplanation) else whole_output(explanation, output)
+    )
+    row, words = find_row(len(explanation), row), chosen.words
     lines = make_lines(np.abs(chosen.values[row]), max_features)
-    shown = lines.add_up(chosen.values[row])
+    shown = lines.add_up(words.sign * chosen.values[row])
     base, prediction = float(chosen.base_values[row]), float(chosen.predictions[row])
     ends = base + np.cumsum(shown[::-1])[::-1]  # from the bottom line upwards
     starts = np.append(ends[1:], base)
@@ -61,11 +66,11 @@ def waterfall(
     pairs = zip(chosen.names, chosen.columns, strict=True)
     middle = lines.label([with_value(name, column, row) for name, column in pairs])
     f_x, start = amounts(np.array([prediction, base]), signed=False, like=shown)
-    list_names(ax, [f"f(x) = {f_x}", *middle, f"base value = {start}"])
+    list_names(ax, [f"{words.f} = {f_x}", *middle, f"{words.base} = {start}"])
     for line in (0, -1):
         ax.get_yticklabels()[line].set_fontweight("bold")
     list_amounts(ax, ["", *amounts(shown), ""])
-    ax.set_xlabel("prediction", fontsize=LABEL_SIZE)
+    ax.set_xlabel(words.prediction + words.unit, fontsize=LABEL_SIZE)
     name_output(ax, chosen.output)
     return ax
 

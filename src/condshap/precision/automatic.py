@@ -12,6 +12,7 @@ from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.coalitions.nested import beginning
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
+from condshap.games.links import linked, linked_range
 from condshap.models.additive_proof import warn_if_missed
 from condshap.options import check_tolerance
 from condshap.precision.convergence import Goal, converge, least_spread
@@ -41,7 +42,8 @@ def explain_until(
     tolerance = check_tolerance(tolerance)
     plan, pairs, rows, predictions = game.plan, game.pairs, asked.rows, asked.predictions
     some = game.predictor(game.example_rows.copy())
-    scale = least_spread(predictions, np.concatenate([some, game.base_value[None]]))
+    others = linked_range(game.link, np.concatenate([some, game.base_value[None]]))
+    scale = least_spread(linked(game.link, predictions), others)
     quiet = replace(settings, progress=False)  # one bar, not one for every batch
     spread: MemberSpread | None = None
 
@@ -79,12 +81,13 @@ def explain_until(
 def _first_spread(game: Game, positions: Indices, n_rows: int) -> MemberSpread:
     """Spread over the first pairs of the sequence, which are at `positions` (c,)."""
     plan, where = beginning(game.plan, game.pairs, len(positions) // 2)
-    return MemberSpread(plan, n_rows, len(game.predictor.output_names), np.flatnonzero(np.isin(where, positions)))
+    chosen = np.flatnonzero(np.isin(where, positions))
+    return MemberSpread(plan, n_rows, len(game.predictor.output_names), chosen, link=game.link)
 
 
 def known_table(explanation: Explanation, game: Game) -> ValueTable:
     """Value table (C, R, O) of an explanation, whose coalitions must be the beginning of the game's sequence."""
-    table, base_value = explanation.value_table, game.base_value
+    table, base_value = explanation.value_table, linked(game.link, game.base_value)
     n_known = min(len(table.coalitions) // 2 - 1, len(game.pairs))
     begins = np.array_equal(beginning(game.plan, game.pairs, n_known)[0].masks, table.coalitions)
     shape = (*table.values.shape[:2], len(base_value))

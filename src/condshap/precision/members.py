@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from condshap.coalitions import CoalitionPlan
+from condshap.numerics.noisy_means import logit_slope
 from condshap.numerics.shapley import each_column
 from condshap.precision.influence import influences
 from condshap.types import Floats, Indices, Masks, Values
@@ -35,14 +36,23 @@ class MemberSpread:
     plan : coalitions by which Shapley values are found
     n_rows, n_outputs : R and O
     positions : (c,) coalitions of the plan that are asked for, by default all
+    link : scale on which values are, None for that of the prediction
 
     Attributes
     ----------
     deviations : (E, R, P, O), None as long as no block had members
     """
 
-    def __init__(self, plan: CoalitionPlan, n_rows: int, n_outputs: int, positions: Indices | None = None) -> None:
-        self._plan, self._positions = plan, positions
+    def __init__(
+        self,
+        plan: CoalitionPlan,
+        n_rows: int,
+        n_outputs: int,
+        positions: Indices | None = None,
+        *,
+        link: str | None = None,
+    ) -> None:
+        self._plan, self._positions, self._link = plan, positions, link
         self._shape = (n_rows, plan.n_players, n_outputs)
         self._noise: Floats = np.zeros(self._shape)
         self.deviations: Floats | None = None
@@ -53,10 +63,15 @@ class MemberSpread:
         found = influences(self._plan)
         return found if found is None or self._positions is None else found[:, self._positions]
 
-    def add(self, coalitions: Indices, rows: slice, deviations: Values) -> None:
-        """Count what members' v (E, c, r, O) differ from that of all, for some of the coalitions and rows."""
+    def add(self, coalitions: Indices, rows: slice, deviations: Values, means: Values | None = None) -> None:
+        """Count what members' v (E, c, r, O) differ from that of all, for some of the coalitions and rows.
+
+        `means` (c, r, O), that v of all, is needed with a link.
+        """
         if self.operator is None:
             return
+        if self._link is not None and means is not None:
+            deviations = deviations * logit_slope(means)
         self._make_room(len(deviations))
         assert self.deviations is not None
         total = self.deviations[: len(deviations), rows]  # where there are few samples, the last members have none
@@ -69,16 +84,18 @@ class MemberSpread:
             more = np.zeros((n_members - known, *self._shape))
             self.deviations = more if self.deviations is None else np.concatenate([self.deviations, more])
 
-    def count_noise(self, variances: Values) -> None:
-        """Note Monte Carlo variances (c, R, O) of v, which deviations hold, too."""
+    def count_noise(self, variances: Values, means: Values | None = None) -> None:
+        """Note Monte Carlo variances (c, R, O) of v (c, R, O), which deviations hold, too."""
         if self.deviations is not None and self.operator is not None:
+            if self._link is not None and means is not None:
+                variances = variances * logit_slope(means) ** 2
             columns = variances.reshape(len(variances), -1)
             by_player = each_column(self.operator**2, columns).reshape(-1, *variances.shape[1:])
             self._noise = np.ascontiguousarray(by_player.swapaxes(0, 1))
 
     def empty(self, n_rows: int) -> MemberSpread:
         """One of the same coalitions, for other rows."""
-        return MemberSpread(self._plan, n_rows, self._shape[2], self._positions)
+        return MemberSpread(self._plan, n_rows, self._shape[2], self._positions, link=self._link)
 
     def take_rows(self, some: Masks, other: MemberSpread) -> None:
         """Take up what another one has gathered for some (R,) of the rows."""

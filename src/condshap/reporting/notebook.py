@@ -34,6 +34,8 @@ def _head(explanation: Explanation) -> str:
     text = escape(repr(explanation))
     if explanation.provenance.causal_ordering is not None:
         text += f"<br>{escape(explanation.provenance.question.capitalize())}"
+    if explanation.provenance.link is not None:
+        text += "<br>Values, predictions and base values are log-odds"
     if len(explanation) < 2 or not explanation.has_msev:
         return text
     low, high = explanation.msev.interval()

@@ -20,10 +20,11 @@ from markupsafe import Markup
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.games.loss_explanation import LossExplanation
 from condshap.options import as_path
 from condshap.ranking import comparable
 from condshap.reporting.outside_training import Outside, find_outside
-from condshap.reporting.payload import pack
+from condshap.reporting.payload import pack, words_of
 from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
 from condshap.storage.writing import write_whole
 from condshap.types import Table
@@ -33,7 +34,7 @@ _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def report(
-    explanations: Explanation | Sequence[Explanation],
+    explanations: Explanation | LossExplanation | Sequence[Explanation] | Sequence[LossExplanation],
     path: str | Path,
     *,
     names: Sequence[str] | None = None,
@@ -50,7 +51,8 @@ def report(
     Parameters
     ----------
     explanations : one, or several with the same rows, players, outputs, model and base value, for example by different
-        approaches. If their coalitions differ, MSEv is over those that all of them share, with a warning
+        approaches. If their coalitions differ, MSEv is over those that all of them share, with a warning. Or loss
+        explanations of the same loss
     path : file to write; an existing file is replaced
     names : one name per explanation; by default their approaches
     title : title of the page
@@ -74,23 +76,36 @@ def report(
     labels = _labels(given, names)
     compared = list(comparable(dict(zip(labels, given, strict=True))).values())
     outside = None if train is None else find_outside(given[0], train)
-    html = _render(given, compared, labels, title or "Shapley values, row by row", model, outside)
+    html = _render(given, compared, labels, title or _title(given[0]), model, outside)
     target = as_path(path)
     write_whole(target, html, "a report")
     return target
 
 
-def _listed(explanations: Explanation | Sequence[Explanation]) -> list[Explanation]:
-    given = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+def _listed(explanations: Any) -> list[Explanation]:
+    given: list[Any] = (
+        [explanations] if isinstance(explanations, (Explanation, LossExplanation)) else list(explanations)
+    )
+    given = [one.as_explanation() if isinstance(one, LossExplanation) else one for one in given]
     wrong = [type(one).__name__ for one in given if not isinstance(one, Explanation)]
     if wrong or not given:
         raise OptionError(
             f"explanations must be an Explanation or a list of them, got {listing(wrong) if wrong else 'an empty list'}. "
             "Pass what explain() returns, or load_explanation(path)."
         )
+    questions = {(one.provenance.loss, one.provenance.link) for one in given}
+    if len(questions) > 1:
+        raise OptionError(
+            "a report must have explanations of one kind, of predictions, log-odds or one loss, got several. Write a report "
+            "for each."
+        )
     if len(given[0]) == 0:
         raise OptionError("a report needs rows, got an explanation of none. Explain at least one row.")
     return given
+
+
+def _title(first: Explanation) -> str:
+    return "Shapley values, row by row" if first.provenance.loss is None else "Which features the model needs"
 
 
 def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
@@ -123,6 +138,8 @@ def _render(
         title=title,
         labels=labels,
         first=given[0],
+        words=words_of(given[0].provenance),
+        no_msev=given[0].provenance.no_msev,
         is_grouped=any(len(members) > 1 for members in given[0].membership),
         about=shared_first([describe(one, model) for one in given]),
         judged=judged,

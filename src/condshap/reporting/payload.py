@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from condshap.explanation import Explanation
+from condshap.explanation import Explanation, Provenance
+from condshap.games.loss_explanation import loss_explanation
 from condshap.reporting.outside_training import Outside
 from condshap.reporting.quality import Judged
 from condshap.tables.feature_columns import feature_columns
@@ -36,6 +37,7 @@ def pack(
             for name, members in zip(first.player_names, first.membership, strict=True)
         ],
         "outputs": list(first.output_names),
+        "words": words_of(first.provenance),
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
@@ -68,7 +70,8 @@ def _feature(column: Column) -> dict[str, Any]:
 
 
 def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[str, Any]:
-    """Arrays with outputs first: (O, R, P) and (O, R)."""
+    """Arrays with outputs first: (O, R, P) and (O, R); losses themselves in place of what is shared out, minus the loss."""
+    sign = words_of(explanation.provenance)["sign"]
     shape = (*explanation.values.shape[:2], -1)
     values = np.moveaxis(explanation.values.reshape(shape), 2, 0)
     errors = np.moveaxis(explanation.errors.reshape(shape), 2, 0)
@@ -76,10 +79,28 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
         "name": label,
         "values": _packed(np.clip(values, -3e38, 3e38), "<f4"),
         "errors": _packed(_halved(errors), "<u2") if errors.any() else None,
-        "base": _packed(explanation.base_values.reshape(shape[0], -1).T, "<f8"),
-        "predictions": _packed(explanation.predictions.reshape(shape[0], -1).T, "<f8"),
+        "base": _packed(sign * explanation.base_values.reshape(shape[0], -1).T, "<f8"),
+        "predictions": _packed(sign * explanation.predictions.reshape(shape[0], -1).T, "<f8"),
+        "importance": None if explanation.provenance.loss is None else _importance(explanation),
         "msev": [[_finite(x) for x in (line.msev, line.low, line.high)] for line in judged],
     }
+
+
+def _importance(explanation: Explanation) -> dict[str, list[float | None]]:
+    """Mean decrease of a loss over rows and its standard error, player by player."""
+    loss = loss_explanation(explanation, str(explanation.provenance.loss))
+    found = {"mean": loss.importance, "error": loss.importance_std_errors}
+    return {key: [_finite(x) for x in numbers] for key, numbers in found.items()}
+
+
+def words_of(about: Provenance) -> dict[str, Any]:
+    """What numbers are called on the page; `sign` leads from the base value to the prediction."""
+    if about.loss is not None:
+        name = about.loss.replace("_", " ")
+        return {"prediction": f"Loss ({name})", "base": "Base loss", "value": "decrease of the loss", "sign": -1}
+    if about.link is not None:
+        return {"prediction": "Log-odds", "base": "Base value", "value": "Shapley value (log-odds)", "sign": 1}
+    return {"prediction": "Prediction", "base": "Base value", "value": "Shapley value", "sign": 1}
 
 
 def _halved(errors: Floats) -> npt.NDArray[np.uint16]:

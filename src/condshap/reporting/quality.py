@@ -256,6 +256,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
     lines = {
         "Model": "" if model is None else _short(model if isinstance(model, str) else repr(model)),
         "Values": about.question,
+        "What": _what(about),
         "Approach": about.approach,
         "Options": ", ".join(f"{key}={value!r}" for key, value in about.options.items()) or "none",
         "Rows": f"{len(explanation):,}",
@@ -277,6 +278,13 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
     return [(key, text) for key, text in lines.items() if text]
+
+
+def _what(about: Provenance) -> str:
+    """What is shared out, where it is not the prediction."""
+    if about.loss is not None:
+        return f"{about.loss.replace('_', ' ')}: by how much knowing a player lowers it"
+    return "" if about.link is None else "log-odds of the model's probabilities"
 
 
 def shared_first(about: Sequence[list[tuple[str, str]]]) -> list[list[tuple[str, str]]]:

@@ -41,7 +41,7 @@ def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
     plan = game.plan
     facts = {
         "version": __version__,
-        "options": {"seed": game.seed, "target_error": repr(game.target_error)} | options,
+        "options": {"seed": game.seed, "target_error": repr(game.target_error)} | options | _link_of(game),
         "features": [repr(feature) for feature in game.schema.features],
         "players": game.players.names,
         "outputs": game.predictor.output_names,
@@ -60,6 +60,10 @@ def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
     for part in game.parts:
         _add(found, *_arrays_of(part))
     return found.hexdigest()
+
+
+def _link_of(game: Game) -> dict[str, str]:
+    return {} if game.link is None else {"link": game.link}
 
 
 def digest_of_maker(game: Game) -> str:

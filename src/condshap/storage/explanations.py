@@ -4,7 +4,8 @@ One line per explained row. Columns ``data/<name>`` hold the rows as given, labe
 ``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
 ``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
 `condshap.storage.tables`) are JSON in the file's header, see `condshap.storage.file_kinds`; a checksum of the whole file is
-there too, see `condshap.storage.sealing`.
+there too, see `condshap.storage.sealing`. A loss explanation is stored as the game that it shares out, minus the loss, with
+a kind of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from condshap.options import as_path
-from condshap.storage.file_kinds import EXPLANATION, HEADER, SEAL
+from condshap.storage.file_kinds import EXPLANATION, HEADER, LOSS_EXPLANATION, SEAL, FileKind, has_kind
 from condshap.storage.sealing import new_seal, sealed
 from condshap.storage.tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.storage.writing import write_whole
@@ -27,17 +28,27 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from condshap.explanation import Explanation
+    from condshap.games.loss_explanation import LossExplanation
 
 
 def save_explanation(explanation: Explanation, path: Path) -> None:
     """Write an explanation."""
+    _save(explanation, path, EXPLANATION)
+
+
+def save_loss_explanation(loss: LossExplanation, path: Path) -> None:
+    """Write a loss explanation."""
+    _save(loss.as_explanation(), path, LOSS_EXPLANATION, loss=loss.loss)
+
+
+def _save(explanation: Explanation, path: Path, kind: FileKind, **facts: Any) -> None:
     with refusing("explained rows"):
-        content = _to_bytes(explanation)
+        content = _to_bytes(explanation, kind, facts)
         check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
-    write_whole(path, content, EXPLANATION.what)
+    write_whole(path, content, kind.what)
 
 
-def _to_bytes(explanation: Explanation) -> bytes:
+def _to_bytes(explanation: Explanation, kind: FileKind, facts: dict[str, Any]) -> bytes:
     import pyarrow as pa
 
     stored = store_table(explanation.data)
@@ -54,7 +65,7 @@ def _to_bytes(explanation: Explanation) -> bytes:
     table = explanation.value_table
     columns["v"] = _lists(table.values.swapaxes(0, 1).reshape(n_rows, -1))
     columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
-    return parquet_bytes(pa.table(columns), EXPLANATION.new_header(**_facts(explanation, stored.about)))
+    return parquet_bytes(pa.table(columns), kind.new_header(**_facts(explanation, stored.about), **facts))
 
 
 def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
@@ -70,12 +81,17 @@ def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
     return sealed(sink.getvalue().to_pybytes(), seal)
 
 
-def load_explanation(path: str | Path) -> Explanation:
-    """Load an explanation that `Explanation.save` wrote."""
+def load_explanation(path: str | Path) -> Any:
+    """Load an explanation that `Explanation.save` wrote, or a loss explanation that `LossExplanation.save` wrote."""
     path = as_path(path)
     arrow, about = _read(path)
     with EXPLANATION.clear_damage(path):
-        return _rebuild(arrow, about)
+        found = _rebuild(arrow, about)
+        if about["kind"] == EXPLANATION.name:
+            return found
+        from condshap.games.loss_explanation import loss_explanation
+
+        return loss_explanation(found, str(about["loss"]))
 
 
 def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
@@ -133,8 +149,10 @@ def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
 
     file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
     metadata = file.schema_arrow.metadata or {}
-    about = EXPLANATION.read_header(path, metadata.get(HEADER.encode()))
-    EXPLANATION.check_seal(path, content)
+    header = metadata.get(HEADER.encode())
+    kind = LOSS_EXPLANATION if has_kind(header, LOSS_EXPLANATION.name) else EXPLANATION
+    about = kind.read_header(path, header)
+    kind.check_seal(path, content)
     return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
 
 

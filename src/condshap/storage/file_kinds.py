@@ -52,6 +52,14 @@ def read_header(text: str | bytes, kind: str, what: str) -> dict[str, Any]:
     return dict(about)
 
 
+def has_kind(text: str | bytes | None, kind: str) -> bool:
+    """Whether a header says that a file is of a kind; one that cannot be read says nothing."""
+    try:
+        return text is not None and bool(json.loads(text)["kind"] == kind)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
 def check_version(found: Any, wanted: int, what: str, writer: Any) -> None:
     """Refuse another format version; `writer` is the version of condshap that wrote it."""
     if found != wanted:
@@ -150,4 +158,5 @@ class FileKind:
 
 EXPLAINER = FileKind("explainer", "an explainer", "safetensors")
 EXPLANATION = FileKind("explanation", "an explanation", "Parquet")
+LOSS_EXPLANATION = FileKind("loss explanation", "a loss explanation", "Parquet")
 NETWORKS = FileKind("networks", "a VAEAC", "safetensors")

@@ -114,7 +114,7 @@ class ValueEngine:
             found.is_nominal[block.coalitions] = moments.is_nominal
             n_evaluations += moments.n_evaluations
             if spread is not None and moments.members is not None:
-                spread.add(block.coalitions, block.rows, moments.members)
+                spread.add(block.coalitions, block.rows, moments.members, moments.means)
         return replace(found, n_evaluations=n_evaluations)
 
     def rows_at_once(self, n_features: int, most: int = _BLOCK_ROWS) -> int:

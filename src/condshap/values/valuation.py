@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condshap.approaches.base import is_sampler
+from condshap.games.links import link_values
 from condshap.models.additive_proof import is_met
 from condshap.numerics.affine import AdditiveFunction
 from condshap.precision.error_factors import measure_error_factors
@@ -112,7 +113,7 @@ def _estimate(
     engine = ValueEngine(game.predictor, settings)
     moments = engine.estimate(parts, rows, masks, samples[positions], seed=game.seed, spread=spread)
     if spread is not None:
-        spread.count_noise(moments.honest(factors[positions]))
+        spread.count_noise(moments.honest(factors[positions]), moments.means)
     if game.target_error is not None:  # of all coalitions
         aim = replace(aim_of(game, factors), n_samples=samples)
         quiet = replace(engine, settings=replace(settings, progress=False))  # one bar, not one for every round
@@ -121,11 +122,16 @@ def _estimate(
 
 
 def _complete(game: Game, moments: Moments, predictions: Outputs, positions: Indices, factors: Floats) -> ValueTable:
-    """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest."""
+    """Value table (C, R, O): the empty and the grand coalition are known exactly, the others' errors made honest.
+
+    With a link, all of it is on the scale of the link.
+    """
     values, variances = moments.means, moments.variances  # this explanation's own arrays, so worked on in place
     is_grand = positions == len(game.plan.masks) - 1
     values[positions == 0], values[is_grand] = game.base_value, predictions
     variances *= moments.scale(factors[positions])
+    if game.link is not None:
+        values, variances = link_values(game.link, values, variances, game.plan.masks[positions])
     errors = np.sqrt(variances, out=variances)
     n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
     return ValueTable(game.plan.masks[positions], values, errors, n_evaluations)

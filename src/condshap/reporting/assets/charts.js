@@ -33,6 +33,8 @@ function whisker(svg, x1, x2, y, half = 4) {
 function importance(e) {
   const size = new Float64Array(P), off = new Float64Array(P), { values, errors } = explanation(e), start = state.output * R * P;
   for (let r = 0, i = start; r < R; r++) for (let p = 0; p < P; p++, i++) { size[p] += Math.abs(values[i]) / R; off[p] += (errors[i] || 0) / R; }
+  const known = DATA.explanations[e].importance; // of losses: means with a sign, and errors that rows are part of
+  if (known) for (let p = 0; p < P; p++) { size[p] = known.mean[p]; off[p] = known.error[p] || 0; }
   const order = Array.from(size.keys()).sort((a, b) => size[b] - size[a] || a - b);
   return { size, off, order };
 }
@@ -40,14 +42,15 @@ function importance(e) {
 function drawBars(box, found, n) {
   const shown = found.order.slice(0, n), height = shown.length * 28 + 30;
   const top = shown.map((p) => `${DATA.players[p].name} ${format(found.size[p])}`).slice(0, 5).join(", ");
-  const { svg, width } = frame(box, height, "Mean absolute Shapley values, the largest: " + top);
+  const { svg, width } = frame(box, height, (DATA.explanations[state.approach].importance ? "Mean " : "Mean absolute ") + WORDS.value + ", the largest: " + top);
   const gutter = Math.min(220, width * 0.36), right = 64, most = Math.max(...shown.map((p) => found.size[p] + SURE * found.off[p])) || 1;
-  const scale = (x) => gutter + (x / most) * (width - gutter - right);
-  axis(svg, scale, 0, most, 0, height - 24, width < 420 ? 3 : 5);
+  const low = DATA.explanations[state.approach].importance ? Math.min(0, ...shown.map((p) => found.size[p] - SURE * found.off[p])) : 0;
+  const scale = (x) => gutter + ((x - low) / (most - low)) * (width - gutter - right);
+  axis(svg, scale, low, most, 0, height - 24, width < 420 ? 3 : 5);
   shown.forEach((p, i) => {
     const y = i * 28, size = found.size[p], off = SURE * found.off[p];
     named(svg, DATA.players[p].name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" });
-    svg.append(draw("rect", { class: "total bar", x: gutter, y: y + 5, width: Math.max(0.5, scale(size) - gutter), height: 18, rx: 2 }));
+    svg.append(draw("rect", { class: "total bar", x: scale(Math.min(0, size)), y: y + 5, width: Math.max(0.5, scale(Math.max(0, size)) - scale(Math.min(0, size))), height: 18, rx: 2 }));
     whisker(svg, Math.max(gutter, scale(size - off)), scale(size + off), y + 14);
     svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, fixed(size, 10 ** (Math.floor(Math.log10(most)) - 2))));
   });
@@ -56,9 +59,9 @@ function drawBars(box, found, n) {
 
 /** Steps of a waterfall: players by size of their value, small ones folded into one step. */
 function stepsOf(e, r, order) {
-  const steps = order.shown.map((p) => ({ p, name: DATA.players[p].name, value: playerText(p, r), phi: phi(e, r, p), off: SURE * error(e, r, p) }));
+  const steps = order.shown.map((p) => ({ p, name: DATA.players[p].name, value: playerText(p, r), phi: WORDS.sign * phi(e, r, p), off: SURE * error(e, r, p) }));
   if (order.folded.length) {
-    const sum = order.folded.reduce((total, p) => total + phi(e, r, p), 0);
+    const sum = order.folded.reduce((total, p) => total + WORDS.sign * phi(e, r, p), 0);
     steps.push({ p: -1, name: order.folded.length + " others", value: "their sum", phi: sum, off: NaN });
   }
   let at = base(e, r);
@@ -82,7 +85,7 @@ function extent(falls) {
 function drawFall(box, fall, [low, high]) {
   const { e, r, steps } = fall, line = 36, height = (steps.length + 2) * line + 26;
   const largest = steps.slice(0, 3).map((step) => `${step.name} ${signed(step.phi)}`).join(", ");
-  const { svg, width } = frame(box, height, `Waterfall of row ${rowLabel(r)}: base value ${format(base(e, r))}, ${largest}, prediction ${format(prediction(e, r))}`);
+  const { svg, width } = frame(box, height, `Waterfall of row ${rowLabel(r)}: ${WORDS.base} ${format(base(e, r))}, ${largest}, ${WORDS.prediction} ${format(prediction(e, r))}`);
   const gutter = Math.min(230, width * 0.34), digits = 10 ** (Math.floor(Math.log10(Math.max(high - low, 1e-300))) - 2);
   const written = steps.map((step) => signed(step.phi, digits)), margins = steps.map((step) => (step.off > 0 ? "± " + (step.off >= digits ? fixed(step.off, digits) : format(step.off, 1)) : ""));
   const isNarrow = width < 440, room = Math.max(...margins.map((text) => textWidth(text, isNarrow ? 11.5 : 13))); // margins go below where it is narrow
@@ -94,7 +97,7 @@ function drawFall(box, fall, [low, high]) {
     svg.append(draw("rect", { class: "total", x: scale(value) - 2, y: y + 8, width: 4, height: 20, rx: 1 }));
     svg.append(draw("text", { class: "strong", x: width, y: y + 22, "text-anchor": "end" }, fixed(value, digits)));
   };
-  total("Base value", base(e, r), 0);
+  total(WORDS.base, base(e, r), 0);
   steps.forEach((step, i) => {
     const y = (i + 1) * line, [left, end] = [scale(Math.min(step.from, step.to)), scale(Math.max(step.from, step.to))];
     svg.append(draw("line", { class: "link", x1: scale(step.from), x2: scale(step.from), y1: y - 8, y2: y + 8 }));
@@ -108,7 +111,7 @@ function drawFall(box, fall, [low, high]) {
   });
   const last = (steps.length + 1) * line, y = last;
   svg.append(draw("line", { class: "link", x1: scale(prediction(e, r)), x2: scale(prediction(e, r)), y1: y - 8, y2: y + 8 }));
-  total("Prediction", prediction(e, r), last);
+  total(WORDS.prediction, prediction(e, r), last);
   box.append(svg);
 }
 

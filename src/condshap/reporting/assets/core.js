@@ -4,6 +4,7 @@
 const DATA = JSON.parse(document.getElementById("payload").textContent);
 const R = DATA.rows, P = DATA.players.length, M = DATA.features.length;
 const SURE = 1.959963984540054; // standard errors on each side of a 95 % interval
+const WORDS = DATA.words; // what numbers are called; sign: from the base value to the prediction
 const MINUS = "\u2212";
 
 const state = { tab: "overview", output: 0, approach: 0, row: 0, cursor: 0, compare: "none", otherRow: 0, otherApproach: 0, slot: "a", all: false };

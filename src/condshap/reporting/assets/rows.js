@@ -37,7 +37,7 @@ function showRows() {
 function heading(fall) {
   const name = (state.compare === "none" ? "" : fall.slot.toUpperCase() + ": ") + "Row " + rowLabel(fall.r) + (DATA.explanations.length > 1 ? ", " + DATA.explanations[fall.e].name : "");
   const change = prediction(fall.e, fall.r) - base(fall.e, fall.r);
-  const sum = `Prediction ${format(prediction(fall.e, fall.r))} = ${format(base(fall.e, fall.r))} ${change < 0 ? MINUS : "+"} ${format(Math.abs(change))}`;
+  const sum = `${WORDS.prediction} ${format(prediction(fall.e, fall.r))} = ${format(base(fall.e, fall.r))} ${change < 0 ? MINUS : "+"} ${format(Math.abs(change))}`;
   const pick = () => { state.slot = fall.slot; showRows(); byId("falls").querySelector(`[data-slot=${fall.slot}] .slot`).focus(); };
   const title = state.compare === "row"
     ? make("button", { type: "button", class: "slot", "aria-pressed": String(state.slot === fall.slot), onclick: pick }, name)
@@ -50,7 +50,7 @@ function heading(fall) {
 function showNumbers() {
   const falls = sides(), order = orderOf(state.approach, state.row, true).shown, two = falls.length === 2;
   const titles = [isGrouped ? "Group" : "Feature"];
-  for (const fall of falls) titles.push(...["Value", "Shapley value", "± 95 %"].map((text) => (two ? fall.slot.toUpperCase() + ": " : "") + text));
+  for (const fall of falls) titles.push(...["Value", WORDS.value, "± 95 %"].map((text) => (two ? fall.slot.toUpperCase() + ": " : "") + text));
   if (two) titles.push("B " + MINUS + " A");
   const cells = (p) => falls.flatMap((fall) => [
     make("td", { class: "text" }, playerText(p, fall.r)), make("td", {}, signed(phi(fall.e, fall.r, p))), make("td", {}, Number.isNaN(error(fall.e, fall.r, p)) ? "unknown" : format(SURE * error(fall.e, fall.r, p), 2)),

@@ -27,8 +27,8 @@ function positions(j, rows) {
 function drawShape(box, p) {
   const j = DATA.players[p].members[0], name = DATA.players[p].name, step = Math.ceil(R / SHAPE_DOTS), height = 300;
   const rows = Array.from({ length: Math.ceil(R / step) }, (_, i) => i * step), { known, low, high, strips, at } = positions(j, rows);
-  const { svg, width } = frame(box, height, `Shapley value of ${name} against its value`), e = state.approach;
-  byId("shape-text").textContent = `The feature's value on the x-axis, its Shapley value on the y-axis${step > 1 ? `; only every ${step}th row is drawn` : ""}${known.length < rows.length ? `; ${rows.length - known.length} rows have no value` : ""}.`;
+  const { svg, width } = frame(box, height, `${WORDS.value} of ${name} against its value`), e = state.approach;
+  byId("shape-text").textContent = `The feature's value on the x-axis, its ${WORDS.value} on the y-axis${step > 1 ? `; only every ${step}th row is drawn` : ""}${known.length < rows.length ? `; ${rows.length - known.length} rows have no value` : ""}.`;
   const all = known.map((r) => phi(e, r, p)), bottom = Math.min(0, ...all), top = Math.max(0, ...all), span = top - bottom || 1;
   const marks = ticks(bottom, top, 5), left = Math.max(...marks.at.map((y) => textWidth(fixed(y, marks.step), 11.5))) + 14;
   const up = (y) => height - 34 - ((y - bottom) / span) * (height - 46), across = (t) => left + 10 + t * (width - left - 24);

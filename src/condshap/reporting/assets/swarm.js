@@ -40,7 +40,7 @@ function thinned(p) {
 
 function drawSwarm(box, found, n) {
   const shown = found.order.slice(0, n), line = 34, height = shown.length * line + 30;
-  const { svg, width } = frame(box, height, "Shapley values of the rows, player by player");
+  const { svg, width } = frame(box, height, WORDS.value + " of the rows, player by player");
   const gutter = Math.min(200, width * 0.34), rows = shown.map(thinned);
   const all = rows.flatMap((some, i) => [phi(state.approach, some[0], shown[i]), phi(state.approach, some[some.length - 1], shown[i])]);
   const low = Math.min(...all, 0), high = Math.max(...all, 0), pad = (high - low || 1) * 0.03;
@@ -56,7 +56,7 @@ function drawSwarm(box, found, n) {
     ink.beginPath(); ink.arc(dot.x, dot.y, 2.4, 0, 7); ink.fill();
   }
   listen(canvas, dots, byId("swarm-hint"));
-  byId("swarm-text").textContent = `Each dot is a row${R > DOTS ? ` (${DOTS} of ${R.toLocaleString("en")}, spread evenly over the values)` : ""}. Its position is the Shapley value${isGrouped ? "" : ", its colour the feature's value"}.`;
+  byId("swarm-text").textContent = `Each dot is a row${R > DOTS ? ` (${DOTS} of ${R.toLocaleString("en")}, spread evenly over the values)` : ""}. Its position is the ${WORDS.value}${isGrouped ? "" : ", its colour the feature's value"}.`;
 }
 
 /** Dots side by side where they would cover each other. */

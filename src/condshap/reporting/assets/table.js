@@ -16,7 +16,7 @@ function columnsShown() {
   const e = state.approach, o = state.output, places = decimalsFor(`y${e}-${o}`, () => explanation(e).predictions.subarray(o * R, (o + 1) * R), 5);
   const fixedOnes = [
     { key: "row", title: "Row", text: rowLabel, number: (r) => r, isText: true },
-    { key: "prediction", title: "Prediction", text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r) },
+    { key: "prediction", title: WORDS.prediction, text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r) },
   ];
   if (byId("shown").value === "shapley") return fixedOnes.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
   return fixedOnes.concat(DATA.features.map((feature, j) => ({
@@ -57,7 +57,7 @@ function buildTable() {
 }
 
 function sortable() {
-  const extra = byId("shown").value === "shapley" ? [] : DATA.players.map((player, p) => ({ ...shapleyColumn(state.approach, player, p), title: "Shapley value of " + player.name }));
+  const extra = byId("shown").value === "shapley" ? [] : DATA.players.map((player, p) => ({ ...shapleyColumn(state.approach, player, p), title: WORDS.value + " of " + player.name }));
   return shownColumns.concat(extra);
 }
 
