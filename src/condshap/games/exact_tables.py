@@ -1,0 +1,43 @@
+"""Explanation -> v(S) of all 2^P coalitions as columns, or what stands in the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from condshap.exceptions import CoalitionError
+from condshap.types import Floats, Masks
+
+if TYPE_CHECKING:
+    from condshap.explanation import Explanation
+
+
+def lacks_coalitions(explanation: Explanation) -> str:
+    """Why a value table is not exact, in words; empty where all 2^P coalitions of every row are there.
+
+    Coalitions may have been sampled, left out because of an ordering of the players, or skipped for some rows.
+    """
+    table, P = explanation.value_table, len(explanation.player_names)
+    if not explanation.provenance.is_exact or len(np.unique(table.coalitions, axis=0)) < 2**P:
+        return f"it has {len(table.coalitions)} of the 2^{P} = {2**P} coalitions of {P} players"
+    rows = np.flatnonzero(np.isnan(table.values).any(axis=0).reshape(len(explanation), -1).any(axis=1))
+    return f"v(S) of some coalitions is NaN in {len(rows)} of {len(explanation)} rows" if len(rows) else ""
+
+
+def require_exact(explanation: Explanation, what: str, instead: str) -> None:
+    """Refuse a table from which `what` would be wrong, and say what to do `instead` of explaining again."""
+    reason = lacks_coalitions(explanation)
+    if reason:
+        raise CoalitionError(
+            f"{what} must come from v(S) of all coalitions, because every one of them counts, but of this explanation "
+            f"{reason}. Explain with all coalitions: n_coalitions=None and asymmetric=False, and groups as players where "
+            f"there are many{instead}."
+        )
+
+
+def table_columns(explanation: Explanation) -> tuple[Masks, Floats, Floats]:
+    """Coalitions (C, P), v(S) and its variances, both (C, n), with a column for every row and output."""
+    table = explanation.value_table
+    shape = (len(table.coalitions), -1)
+    return table.coalitions, table.values.reshape(shape), table.std_errors.reshape(shape) ** 2
