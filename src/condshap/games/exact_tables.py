@@ -20,7 +20,7 @@ def lacks_coalitions(explanation: Explanation) -> str:
     """
     table, P = explanation.value_table, len(explanation.player_names)
     if not explanation.provenance.is_exact or len(np.unique(table.coalitions, axis=0)) < 2**P:
-        return f"it has {len(table.coalitions)} of the 2^{P} = {2**P} coalitions of {P} players"
+        return f"this explanation has {len(table.coalitions)} of the 2^{P} = {2**P} coalitions of {P} players"
     rows = np.flatnonzero(np.isnan(table.values).any(axis=0).reshape(len(explanation), -1).any(axis=1))
     return f"v(S) of some coalitions is NaN in {len(rows)} of {len(explanation)} rows" if len(rows) else ""
 
@@ -29,10 +29,10 @@ def require_exact(explanation: Explanation, what: str, instead: str) -> None:
     """Refuse a table from which `what` would be wrong, and say what to do `instead` of explaining again."""
     reason = lacks_coalitions(explanation)
     if reason:
+        P = len(explanation.player_names)
         raise CoalitionError(
-            f"{what} must come from v(S) of all coalitions, because every one of them counts, but of this explanation "
-            f"{reason}. Explain with all coalitions: n_coalitions=None and asymmetric=False, and groups as players where "
-            f"there are many{instead}."
+            f"{what} must come from v(S) of all coalitions, because every one of them counts, but {reason}. Explain with "
+            f"n_coalitions={2**P}, without asymmetric=True, or use groups to have fewer players{instead}."
         )
 
 

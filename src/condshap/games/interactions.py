@@ -152,10 +152,7 @@ def find_interactions(explanation: Explanation, index: str = "k-SII", order: int
     sets = player_sets(P, order)
     is_exact = lacks_coalitions(explanation) == ""
     if not is_exact and index != "FSII":
-        regression = (
-            "; or ask for index='FSII', which a regression estimates from sampled coalitions, while the formula of "
-            f"{index} has no estimate without bias from these"
-        )
+        regression = ", or ask for index='FSII', which a regression estimates from sampled coalitions"
         require_exact(explanation, f"interactions with index={index!r}", regression)
     masks, v, variances = table_columns(explanation)
     solve = exact_interactions(v, variances, masks, sets, index) if is_exact else _regress(explanation, sets)
@@ -215,5 +212,5 @@ def _undetermined(n_known: int, sets: Sequence[PlayerSet], n_players: int) -> st
     return (
         f"FSII of order {order} for {n_players} players must come from coalitions that determine its {least} numbers, got "
         f"{n_known} coalitions in a row: {cause}. Explain with n_coalitions of {min(3 * least, 2**n_players)} or more, with "
-        f"all of them (n_coalitions=None) or without asymmetric=True, {lower}or use groups as players."
+        f"all {2**n_players}, without asymmetric=True, {lower}or use groups to have fewer players."
     )

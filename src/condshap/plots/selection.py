@@ -10,6 +10,8 @@ import numpy as np
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.games.interactions import Interactions
+from condshap.games.owen import OwenValues
 from condshap.options import check_integer, find_named
 from condshap.tables.reading import Column, read_columns
 from condshap.types import Floats, Indices
@@ -105,10 +107,10 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
     return OneOutput(values, np.nan_to_num(errors), base, predictions, explanation.player_names, columns, title)
 
 
-def find_output(explanation: Explanation, output: str | int | None) -> int:
+def find_output(explanation: Explanation | Interactions | OwenValues, output: str | int | None) -> int:
     """Position of an output that is given by name or position; None is enough where there is only one."""
     names = explanation.output_names
-    n = 1 if explanation.values.ndim == 2 else len(names)
+    n = 1 if explanation.base_values.ndim == 1 else len(names)
     if output is None:
         if n > 1:
             raise OptionError(
