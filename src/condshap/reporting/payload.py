@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.explanation import Explanation
+from condshap.games.interactions import Interactions
 from condshap.reporting.outside import Outside
 from condshap.reporting.quality import Judged
 from condshap.tables.feature_columns import feature_columns
@@ -23,7 +24,11 @@ from condshap.types import Floats, Table
 
 
 def pack(
-    given: Sequence[Explanation], labels: Sequence[str], judged: Sequence[Judged], outside: Outside | None
+    given: Sequence[Explanation],
+    labels: Sequence[str],
+    judged: Sequence[Judged],
+    outside: Outside | None,
+    interactions: Interactions | None = None,
 ) -> dict[str, Any]:
     """Everything that the scripts need; explanations must be `comparable`."""
     first = given[0]
@@ -37,6 +42,7 @@ def pack(
         ],
         "outputs": list(first.output_names),
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
+        "interactions": None if interactions is None else _interactions(interactions),
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
 
@@ -79,6 +85,20 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
         "base": _packed(explanation.base_values.reshape(shape[0], -1).T, "<f8"),
         "predictions": _packed(explanation.predictions.reshape(shape[0], -1).T, "<f8"),
         "msev": [[_finite(x) for x in (line.msev, line.low, line.high)] for line in judged],
+    }
+
+
+def _interactions(interactions: Interactions) -> dict[str, Any]:
+    """Sets of at least two players, and arrays with outputs first: (O, R, K)."""
+    sets = [members for members in interactions.values if len(members) > 1]
+    values, errors = (
+        np.array([by_set[members] for members in sets]).reshape(len(sets), len(interactions), -1).transpose(2, 1, 0)
+        for by_set in (interactions.values, interactions.std_errors)
+    )
+    return {
+        "sets": [list(members) for members in sets],
+        "values": _packed(np.clip(values, -3e38, 3e38), "<f4"),
+        "errors": _packed(_halved(errors), "<u2") if errors.any() else None,
     }
 
 
