@@ -19,10 +19,16 @@ def lacks_coalitions(explanation: Explanation) -> str:
     Coalitions may have been sampled, left out because of an ordering of the players, or skipped for some rows.
     """
     table, P = explanation.value_table, len(explanation.player_names)
+    if table.coalitions.shape[1] != P:
+        raise CoalitionError(
+            f"interactions and Owen values must be of all {table.coalitions.shape[1]} players whose v(S) the explanation "
+            f"has, but it shows {P} of them. Compute them first, and choose players afterwards."
+        )
     if not explanation.provenance.is_exact or len(np.unique(table.coalitions, axis=0)) < 2**P:
         return f"this explanation has {len(table.coalitions)} of the 2^{P} = {2**P} coalitions of {P} players"
-    rows = np.flatnonzero(np.isnan(table.values).any(axis=0).reshape(len(explanation), -1).any(axis=1))
-    return f"v(S) of some coalitions is NaN in {len(rows)} of {len(explanation)} rows" if len(rows) else ""
+    n_rows = len(explanation)
+    n_lacking = sum(bool(np.isnan(table.values[:, row]).any()) for row in range(n_rows))
+    return f"v(S) of some coalitions is NaN in {n_lacking} of {n_rows} rows" if n_lacking else ""
 
 
 def require_exact(explanation: Explanation, what: str, instead: str) -> None:
@@ -39,5 +45,5 @@ def require_exact(explanation: Explanation, what: str, instead: str) -> None:
 def table_columns(explanation: Explanation) -> tuple[Masks, Floats, Floats]:
     """Coalitions (C, P), v(S) and its variances, both (C, n), with a column for every row and output."""
     table = explanation.value_table
-    shape = (len(table.coalitions), -1)
+    shape = (len(table.coalitions), explanation.base_values.size)
     return table.coalitions, table.values.reshape(shape), table.std_errors.reshape(shape) ** 2

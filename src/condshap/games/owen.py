@@ -112,12 +112,12 @@ def find_owen(explanation: Explanation, unions: Unions) -> OwenValues:
     outer = read_unions(unions, explanation.player_names)
     require_exact(explanation, "Owen values", "")
     masks, v, variances = table_columns(explanation)
-    P, tail = len(explanation.player_names), explanation.values.shape[2:]
+    P, shape = len(explanation.player_names), explanation.base_values.shape
     rows = _operator(masks, outer)
     found = {}
     for part, operator in rows.items():
         value, spread = (solve(operator[None], given)[0] for solve, given in ((each_column, v), (spread_of, variances)))
-        found[part] = value.reshape(-1, *tail), np.sqrt(np.maximum(spread, 0.0)).reshape(-1, *tail)
+        found[part] = value.reshape(shape), np.sqrt(np.maximum(spread, 0.0)).reshape(shape)
     names = [part for part in rows if isinstance(part, str)]
     return OwenValues(
         values=np.stack([found[j][0] for j in range(P)], axis=1),

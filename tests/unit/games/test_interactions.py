@@ -247,6 +247,22 @@ def test_groups_and_several_outputs_have_interactions():
     assert mine.values[0, 2].shape == (6, 2)
 
 
+def test_no_rows_have_no_interactions():
+    none = of_table(random_table(3, 2))[:0]
+    assert len(none.interactions()) == 0
+    assert none.interactions().matrix().shape == (0, 3, 3)
+    assert len(none.interactions().to_frame()) == 0
+    assert none.owen({"x": [0, 1], "y": [2]}).values.shape == (0, 3)
+
+
+def test_some_of_the_players_are_refused():
+    explanation = of_table(random_table(3, 2))
+    some = replace(explanation, player_names=explanation.player_names[:2])
+    for ask in (some.interactions, lambda: some.interactions("FSII"), lambda: some.owen({"x": [0], "y": [1]})):
+        with pytest.raises(CoalitionError, match="all 3 players whose v\\(S\\) the explanation has, but it shows 2"):
+            ask()
+
+
 # --- sampled tables --------------------------------------------------------------------------------------------------
 
 
@@ -277,6 +293,16 @@ def test_sampled_coalitions_give_nearly_what_all_of_them_give():
     errors = np.array([mine.std_errors[members] for members in pairs])
     assert (np.abs(off) <= 1.96 * errors).mean() > 0.9
     assert np.sqrt((off**2).mean()) < 0.2
+
+
+def test_the_regression_with_all_coalitions_is_the_closed_form():
+    v = random_table(6, 2, seed=4)
+    for order in (2, 3):
+        exact = of_table(v, errors=0.2).interactions("FSII", order)
+        fitted = of_table(v, errors=0.2, is_exact=False).interactions("FSII", order)
+        for members, values in exact.values.items():
+            np.testing.assert_allclose(fitted.values[members], values, atol=1e-9)
+            np.testing.assert_allclose(fitted.std_errors[members], exact.std_errors[members], atol=1e-9)
 
 
 def test_rows_with_gaps_in_their_coalitions_are_estimated_from_what_they_have():
