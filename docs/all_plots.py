@@ -78,6 +78,15 @@ def real_plots() -> Iterator[tuple[str, Any]]:
     shells = {"size": ["Length", "Diameter", "Height"], "Sex": ["Sex"]}
     shells["weight"] = ["WholeWeight", "ShuckedWeight", "VisceraWeight", "ShellWeight"]
     groups = cs.explain(model, data.X_train, X, approach="ctree", n_samples=20, groups=shells)
+    pairs = one.interactions()
+    yield "interactions", cs.plots.interactions(pairs, 3)
+    yield "interactions_mean", cs.plots.interactions(pairs, None)
+    yield "interaction_bar", cs.plots.interaction_bar(pairs)
+    yield "interaction_bar_row", cs.plots.interaction_bar(one.interactions("STII", 3), 3)
+    yield "interaction_network", cs.plots.interaction_network(pairs, 3)
+    unions = {"shell": {"size": shells["size"], "weight": shells["weight"]}, "Sex": ["Sex"]}
+    for name, unfold in (("unions", None), ("one_union", "shell"), ("all_unions", True)):
+        yield f"{name}_waterfall", cs.plots.waterfall(one.owen(unions), 3, unfold=unfold)
     yield "groups_waterfall", cs.plots.waterfall(groups, 3)
     yield "groups_beeswarm", cs.plots.beeswarm(groups)
 
@@ -135,6 +144,11 @@ def made_up_plots(n_features: int) -> Iterator[tuple[str, Any]]:
         yield f"beeswarm_{end}", cs.plots.beeswarm(one, max_features=most)
         yield f"force_{end}", cs.plots.force(one, 1, max_features=most)
         yield f"heatmap_{end}", cs.plots.heatmap(one, max_features=most)
+        if n_features < 60:
+            pairs = one.interactions("FSII")
+            yield f"interactions_{end}", cs.plots.interactions(pairs, 1, max_features=most)
+            yield f"interaction_bar_{end}", cs.plots.interaction_bar(pairs, max_features=most)
+            yield f"interaction_network_{end}", cs.plots.interaction_network(pairs, 1, max_features=most)
         yield f"compare_{end}", cs.plots.compare([one, one], 1, names=["ctree", "vaeac"], max_features=most)
 
 

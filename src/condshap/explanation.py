@@ -24,6 +24,9 @@ from condshap.views.summaries import Sizes, Summary, summarise
 if TYPE_CHECKING:
     import shap
 
+    from condshap.games.interactions import Interactions
+    from condshap.games.owen import OwenValues, Unions
+
 OTHERS = "other players"
 """Column of `Explanation.to_frame` for players that were left out."""
 
@@ -262,6 +265,32 @@ class Explanation:
         labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
         frame.index = labels if self.values.ndim == 2 else _with_outputs(labels, self.output_names)
         return frame
+
+    def interactions(self, index: str = "k-SII", order: int = 2) -> Interactions:
+        """What players do together beyond what they do apart, from the values v(S) of this explanation.
+
+        Parameters
+        ----------
+        index : "k-SII", "STII" or "FSII", which share the prediction out among sets of at most `order` players; "SII" or
+            "BII", which measure each set by itself. All need v(S) of all coalitions, but "FSII", which a regression also
+            estimates from sampled ones
+        order : size of the largest sets, from 2 to the number of players
+        """
+        from condshap.games.interactions import find_interactions
+
+        return find_interactions(self, index, order)
+
+    def owen(self, unions: Unions) -> OwenValues:
+        """Owen values: players stay single, but unions of them enter together; needs v(S) of all coalitions.
+
+        Parameters
+        ----------
+        unions : names of unions with lists of their players, for example ``{"size": ["a", "b"], "rest": ["c"]}``; a mapping
+            in place of a list makes unions inside a union. Every player is in exactly one of them
+        """
+        from condshap.games.owen import find_owen
+
+        return find_owen(self, unions)
 
     def to_shap(self) -> shap.Explanation:
         """The same as a `shap.Explanation`, for shap's plots; needs the package shap."""

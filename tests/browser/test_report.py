@@ -484,3 +484,50 @@ def test_one_row_of_one_feature(visit, tmp_path, screenshots):
     page.click("#tab-rows")
     assert page.steps() == {0: pytest.approx(explanation.values[0, 0], abs=0.51)}
     assert page.is_clean()
+
+
+@pytest.fixture(scope="module")
+def together(explanations, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("together") / "report.html"
+    return cs.report(explanations, path, interactions=explanations[0].interactions("k-SII", 3))
+
+
+def numbers(texts: list[str]) -> np.ndarray:
+    return np.array([float(text.replace("−", "-")) for text in texts])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_interactions_of_all_rows_and_of_the_selected_one(visit, explanations, together, screenshots, width):
+    found = explanations[0].interactions("k-SII", 3)
+    sets = [members for members in found.values if len(members) > 1]
+    page = visit(width, path=together, at="#tab=rows&row=4")
+    page.click("#tab-interactions")
+    for shown, values in (
+        ("all rows: mean size", {members: np.abs(found.values[members]).mean() for members in sets}),
+        ("row snail 104", {members: found.values[members][4] for members in sets}),
+    ):
+        page.select("#pair-rows", shown)
+        largest = sorted(sets, key=lambda members, values=values: -abs(values[members]))[:12]
+        drawn = page.run("return Array.from(document.querySelectorAll('#pair-bars [data-set]'), (x) => x.dataset.set)")
+        assert drawn[:3] == ["-".join(map(str, members)) for members in largest[:3]]
+        written = numbers(page.texts("#pair-bars .amount"))
+        np.testing.assert_allclose(written, [values[members] for members in largest], rtol=0.02, atol=0.006)
+        cells = page.run(
+            "return Array.from(document.querySelectorAll('#pair-heat [data-pair]'), (x) => x.dataset.pair)"
+        )
+        assert len(cells) == 5 * 4
+        assert page.has_full_charts()
+        assert page.run("return document.documentElement.scrollWidth") <= width
+        page.keep(screenshots, f"interactions-{shown.split()[0]}")
+    assert page.is_clean()
+
+
+def test_interactions_are_a_tab_for_the_keyboard_and_on_paper(visit, together):
+    page = visit(path=together)
+    page.one("#tab-rows").click()
+    page.press(Keys.ARROW_RIGHT)
+    assert page.one("#interactions").is_displayed()
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert len(page.every("#pair-heat svg")) == 1
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+    assert page.is_clean()

@@ -15,6 +15,9 @@ from condshap.plots.facet import facet
 from condshap.plots.force import force
 from condshap.plots.heatmap import heatmap
 from condshap.plots.horizons import horizons
+from condshap.plots.interaction_bar import interaction_bar
+from condshap.plots.interaction_network import interaction_network
+from condshap.plots.interactions import interactions
 from condshap.plots.msev import msev
 from condshap.plots.pairs import pairs
 from condshap.plots.scatter import scatter
@@ -30,6 +33,9 @@ __all__ = [
     "force",
     "heatmap",
     "horizons",
+    "interaction_bar",
+    "interaction_network",
+    "interactions",
     "msev",
     "pairs",
     "scatter",

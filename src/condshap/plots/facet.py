@@ -10,9 +10,12 @@ from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
+from condshap.games.interactions import Interactions
+from condshap.games.owen import OwenValues
 from condshap.options import check_integer
 from condshap.plots.selection import find_output, named
 
+_RESULTS = (Explanation, Interactions, OwenValues)
 _LISTS = {"bar", "waterfall", "beeswarm", "heatmap", "compare", "force"}
 
 
@@ -44,8 +47,8 @@ def facet(
     """
     if {"ax", "output"} & set(options):
         raise OptionError("facet chooses axes and outputs itself, got ax or output. Leave it out, or pass outputs.")
-    first = explanation if isinstance(explanation, Explanation) else next(iter(named(explanation).values()))
-    n_outputs = 1 if first.values.ndim == 2 else len(first.output_names)
+    first = explanation if isinstance(explanation, _RESULTS) else next(iter(named(explanation).values()))
+    n_outputs = 1 if first.base_values.ndim == 1 else len(first.output_names)
     chosen = range(n_outputs) if outputs is None else [find_output(first, output) for output in outputs]
     if not chosen:
         raise OptionError("outputs must name at least one, got none. Leave it out to draw all of them.")

@@ -10,7 +10,9 @@ import numpy as np
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
+from condshap.games.owen import OwenValues
 from condshap.options import check_integer, find_named
 from condshap.tables.reading import Column, read_columns
 from condshap.types import Floats, Indices
@@ -151,10 +153,10 @@ def whole_output(explanation: Explanation, output: str | int | None = None) -> O
     )
 
 
-def find_output(explanation: Explanation, output: str | int | None) -> int:
+def find_output(explanation: Explanation | Interactions | OwenValues, output: str | int | None) -> int:
     """Position of an output that is given by name or position; None is enough where there is only one."""
     names = explanation.output_names
-    return find_among(names[:1] if explanation.values.ndim == 2 else names, output)
+    return find_among(names[:1] if explanation.base_values.ndim == 1 else names, output)
 
 
 def find_among(names: Sequence[str], output: str | int | None) -> int:

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
+from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
 from condshap.options import as_path
 from condshap.ranking import comparable
@@ -29,7 +31,7 @@ from condshap.reporting.quality import against_the_best, describe, judge, look_o
 from condshap.storage.writing import write_whole
 from condshap.types import Table
 
-_SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "app.js")
+_SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "together.js", "app.js")
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -41,6 +43,7 @@ def report(
     title: str | None = None,
     model: object = None,
     train: Table | None = None,
+    interactions: Interactions | None = None,
 ) -> Path:
     """Write explanations to one HTML file that opens in any browser, without a network connection.
 
@@ -58,6 +61,7 @@ def report(
     title : title of the page
     model : the explained model, or its name, shown in the report; an explanation does not keep it
     train : training rows; rows with values outside their range, or with levels they lack, are counted and marked
+    interactions : of one of the explanations, `Explanation.interactions`; they get a part of their own
 
     Returns
     -------
@@ -76,7 +80,8 @@ def report(
     labels = _labels(given, names)
     compared = list(comparable(dict(zip(labels, given, strict=True))).values())
     outside = None if train is None else find_outside(given[0], train)
-    html = _render(given, compared, labels, title or _title(given[0]), model, outside)
+    _check_interactions(interactions, given[0])
+    html = _render(given, compared, labels, title or _title(given[0]), model, outside, interactions)
     target = as_path(path)
     write_whole(target, html, "a report")
     return target
@@ -108,6 +113,24 @@ def _title(first: Explanation) -> str:
     return "Shapley values, row by row" if first.provenance.loss is None else "Which features the model needs"
 
 
+def _check_interactions(interactions: Any, first: Explanation) -> None:
+    """Interactions of other rows, players or outputs would be shown under wrong names."""
+    if interactions is None:
+        return
+    if not isinstance(interactions, Interactions):
+        raise OptionError(
+            f"interactions must be what explanation.interactions() returns, got {type(interactions).__name__}."
+        )
+    same = interactions.predictions.shape == first.predictions.shape and np.allclose(
+        interactions.predictions, first.predictions, rtol=1e-6, atol=1e-9, equal_nan=True
+    )
+    if not same or interactions.player_names != first.player_names:
+        raise OptionError(
+            f"interactions must be of the rows, players and outputs of the report, got {interactions!r} with {first!r}. "
+            "Pass explanation.interactions() of one of the explanations."
+        )
+
+
 def _labels(given: list[Explanation], names: Sequence[str] | None) -> list[str]:
     """Names of the explanations; approaches that occur twice are numbered."""
     if names is not None:
@@ -130,6 +153,7 @@ def _render(
     title: str,
     model: object,
     outside: Outside | None,
+    interactions: Interactions | None,
 ) -> str:
     style, script = _asset("page.css"), "\n".join(_asset(name) for name in _SCRIPTS)
     judged = against_the_best(compared, [judge(*pair) for pair in zip(given, compared, strict=True)])
@@ -146,10 +170,11 @@ def _render(
         notes=notes(given, compared, labels, judged, outside),
         drawn=look_of_draws(given, labels),
         outside=outside,
+        interactions=interactions,
         policy=_policy(style, script),
         style=Markup(style),  # noqa: S704 - a file of this folder
         script=Markup(script),  # noqa: S704
-        data=Markup(to_json(pack(given, labels, judged, outside))),  # noqa: S704 - escaped there
+        data=Markup(to_json(pack(given, labels, judged, outside, interactions))),  # noqa: S704 - escaped there
     )
 
 

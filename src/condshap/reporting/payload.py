@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.explanation import Explanation, Provenance
+from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import loss_explanation
 from condshap.reporting.outside_training import Outside
 from condshap.reporting.quality import Judged
@@ -24,7 +25,11 @@ from condshap.types import Floats, Table
 
 
 def pack(
-    given: Sequence[Explanation], labels: Sequence[str], judged: Sequence[Judged], outside: Outside | None
+    given: Sequence[Explanation],
+    labels: Sequence[str],
+    judged: Sequence[Judged],
+    outside: Outside | None,
+    interactions: Interactions | None = None,
 ) -> dict[str, Any]:
     """Everything that the scripts need; explanations must be `comparable`."""
     first = given[0]
@@ -39,6 +44,7 @@ def pack(
         "outputs": list(first.output_names),
         "words": words_of(first.provenance),
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
+        "interactions": None if interactions is None else _interactions(interactions),
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
 
@@ -101,6 +107,20 @@ def words_of(about: Provenance) -> dict[str, Any]:
     if about.link is not None:
         return {"prediction": "Log-odds", "base": "Base value", "value": "Shapley value (log-odds)", "sign": 1}
     return {"prediction": "Prediction", "base": "Base value", "value": "Shapley value", "sign": 1}
+
+
+def _interactions(interactions: Interactions) -> dict[str, Any]:
+    """Sets of at least two players, and arrays with outputs first: (O, R, K)."""
+    sets = [members for members in interactions.values if len(members) > 1]
+    values, errors = (
+        np.array([by_set[members] for members in sets]).reshape(len(sets), len(interactions), -1).transpose(2, 1, 0)
+        for by_set in (interactions.values, interactions.std_errors)
+    )
+    return {
+        "sets": [list(members) for members in sets],
+        "values": _packed(np.clip(values, -3e38, 3e38), "<f4"),
+        "errors": _packed(_halved(errors), "<u2") if errors.any() else None,
+    }
 
 
 def _halved(errors: Floats) -> npt.NDArray[np.uint16]:

@@ -407,3 +407,39 @@ def test_what_is_no_explanation(tmp_path, given):
 def test_no_rows(tmp_path, single):
     with pytest.raises(OptionError, match="a report needs rows"):
         cs.report(single[[]], tmp_path / "report.html")
+
+
+# --- interactions ------------------------------------------------------------------------------------------------------
+
+
+def tabs_of(reader: Reader) -> list[str | None]:
+    return [attributes["aria-controls"] for _, attributes in reader.elements if attributes.get("role") == "tab"]
+
+
+def test_interactions_have_a_part_of_their_own_where_they_are_given(tmp_path, several):
+    pairs = several[0].interactions("STII", 3)
+    reader = write(tmp_path, several, interactions=pairs)
+    assert tabs_of(reader) == ["overview", "rows", "interactions", "quality", "method"]
+    given = payload(reader)["interactions"]
+    assert given["sets"] == [[0, 1], [0, 2], [1, 2], [0, 1, 2]]
+    values = array(given["values"], "<f4").reshape(2, len(ROWS), 4)
+    np.testing.assert_allclose(values[1, :, 2], pairs.values[1, 2][:, 1], rtol=1e-6, atol=1e-30)
+    errors = (array(given["errors"], "<u2").astype(np.uint32) << 16).view(np.float32).reshape(2, len(ROWS), 4)
+    np.testing.assert_allclose(errors[0, :, 3], pairs.std_errors[0, 1, 2][:, 0], rtol=1e-2, atol=1e-30)
+    text = "".join(reader.text)
+    assert "part of an interaction is this dependence" in text
+    assert "all coalitions" in text
+
+
+def test_without_interactions_there_is_no_such_part(tmp_path, single):
+    reader = write(tmp_path, single)
+    assert tabs_of(reader) == ["overview", "rows", "quality", "method"]
+    assert payload(reader)["interactions"] is None
+
+
+def test_interactions_must_fit_the_report(tmp_path, single, several):
+    with pytest.raises(OptionError, match="interactions must be what explanation"):
+        write(tmp_path, single, interactions=single)
+    for other in (single[:3], several[0]):
+        with pytest.raises(OptionError, match="interactions must be of the rows, players and outputs of the report"):
+            write(tmp_path, single, interactions=other.interactions())

@@ -1,6 +1,6 @@
 // State <-> address, controls -> drawing.
 
-const TABS = ["overview", "rows", "quality", "method"];
+const TABS = ["overview", "rows", "interactions", "quality", "method"].filter((tab) => byId("tab-" + tab));
 let shownPlayers = FEW;
 
 function showTab(name, focus = false) {
@@ -28,6 +28,7 @@ function redraw(tab = state.tab) {
     byId("more").textContent = shownPlayers < P ? `Show all ${P}` : `Show the first ${FEW}`;
     showShape(found.order);
   } else if (tab === "rows") { showRows(); paint(); }
+  else if (tab === "interactions") showTogether();
   else if (tab === "quality") drawMsev(byId("msev"));
 }
 
@@ -103,6 +104,7 @@ function connect() {
   for (const mode of ["none", "row", "approach"]) byId("compare-" + mode).addEventListener("click", () => compareWith(mode));
   for (const button of document.querySelectorAll(".see-quality")) button.addEventListener("click", () => showTab("quality", true));
   byId("shape-feature").addEventListener("change", () => drawShape(byId("shape"), Number(byId("shape-feature").value)));
+  if (TOGETHER) byId("pair-rows").addEventListener("change", showTogether);
   connectTabs();
 }
 
