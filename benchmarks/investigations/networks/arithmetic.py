@@ -13,9 +13,12 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch import Tensor
 
+from condshap.vaeac.columns.encoded_rows import Batch
+from condshap.vaeac.columns.encoding import Layout
 from condshap.vaeac.network import objective
-from condshap.vaeac.network.layers import Latent
+from condshap.vaeac.network.layers import Latent, Parameters
 from condshap.vaeac.sampling import decoder
 from condshap.vaeac.training import steps
 
@@ -42,6 +45,22 @@ def tf32() -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
+class Differentiated:
+    """The bound, and its gradient as torch finds it; stands in for the library's own, which is written out in float32."""
+
+    def __init__(self, parameters: Parameters, layout: Layout, floors: Tensor, latent_floor: float) -> None:
+        self.parameters, self.layout, self.floors, self.latent_floor = parameters, layout, floors, latent_floor
+        self.bound = objective.lower_bound
+
+    def __call__(self, batch: Batch, noise: Tensor, regularise: objective.Regulariser) -> Tensor:
+        """Store the gradient; returns the VLB (E, B)."""
+        settings = {"latent_floor": self.latent_floor, "regularise": regularise}
+        found = self.bound(self.parameters.tensors, self.layout, batch, noise, self.floors, **settings)
+        self.parameters.gradient.zero_()
+        (-found.regularised.mean(1).sum()).backward()
+        return found.vlb.detach()
+
+
 @contextmanager
 def bf16_steps(device: str) -> Iterator[None]:
     """Run encoders and decoder of training steps under bf16 autocast; the loss and validation stay in float32."""
@@ -62,6 +81,7 @@ def bf16_steps(device: str) -> Iterator[None]:
         return *(Latent(latent.mean.float(), latent.scale.float()) for latent in (q, p)), skips
 
     with (
+        patch.object(steps, "BoundGradient", Differentiated),
         patch.object(objective, "encode", encode),
         patch.object(objective, "decode", lambda *given: decode_half(*given).float()),
     ):
@@ -71,7 +91,13 @@ def bf16_steps(device: str) -> Iterator[None]:
 def compiled_steps(*, quick: bool) -> AbstractContextManager[Any]:
     """Compile the bound and its gradient; a quick run does without the code generator."""
     compiled = torch.compile(objective.lower_bound, dynamic=False, backend="aot_eager" if quick else "inductor")
-    return patch.object(steps, "lower_bound", compiled)
+
+    class Compiled(Differentiated):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.bound = compiled
+
+    return patch.object(steps, "BoundGradient", Compiled)
 
 
 TRAINING = {

@@ -30,6 +30,8 @@ from condshap.values.table import Moments, Settings, ValueTable, join_rows
 if TYPE_CHECKING:
     from condshap.game import Game
 
+_FEW_SAMPLES = 8
+
 
 def value_table(
     game: Game,
@@ -143,6 +145,6 @@ def _has_unknown_error(part: Part, rows: Rows, game: Game) -> bool:
         return False
     first = part.positions[:1]
     keys = np.zeros(1, dtype=np.uint64)
-    n_samples = int(game.n_samples[first[0]])
-    samples = part.approach.sample(rows[:1], game.masks[first], n_samples, keys=keys, seed=0)
+    n_samples = min(int(game.n_samples[first[0]]), _FEW_SAMPLES)
+    samples = part.approach.sample(rows[:1], game.masks[first], n_samples, keys=keys, seed=game.seed)
     return samples.error_factor is None

@@ -33,6 +33,7 @@ _MOST_LEVELS, _MOST_COLUMNS = 40, 512
 _LARGEST = 2**29  # bytes of tables that are kept
 _SOLVED = 2**21  # numbers in the matrices that are solved at once
 _GATHERED = 2**22  # numbers in the tables that are looked up at once
+_COUNTED = 12  # features up to which a set of them is looked up by its number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,5 +266,11 @@ def _distinct(known: Masks) -> tuple[Masks, Indices]:
         sets, which = np.unique(known, axis=0, return_inverse=True)
         return sets, which.ravel()
     numbers = known @ (1 << np.arange(known.shape[1], dtype=np.int64))
+    if known.shape[1] <= _COUNTED:  # marking is quicker than sorting
+        there = np.zeros(1 << known.shape[1], dtype=np.intp)
+        there[numbers] = 1
+        found = np.flatnonzero(there)
+        there[found] = np.arange(len(found))
+        return (found[:, None] >> np.arange(known.shape[1])) % 2 == 1, there[numbers]
     _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
     return known[first], which

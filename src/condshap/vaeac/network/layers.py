@@ -87,6 +87,7 @@ class Parameters:
         self.shape, self.n_models = shape, n_models
         self.flat = torch.zeros(n_models * shape.n_parameters, device=device)
         self.gradient = torch.zeros_like(self.flat)
+        self._model_of: Tensor | None = None
         self.tensors: dict[str, Tensor] = self.windows(self.flat)
         for name, window in self.windows(self.gradient).items():
             self.tensors[name] = self.tensors[name].detach().requires_grad_()
@@ -104,6 +105,14 @@ class Parameters:
     def choose(self, flat: Tensor, models: Tensor) -> Tensor:
         """Vector of some models out of a vector of all of them."""
         return torch.cat([window.index_select(0, models).reshape(-1) for window in self.windows(flat).values()])
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Values of the models, (E,), as a flat vector: one for each of their parameters."""
+        if self._model_of is None:
+            every = torch.arange(self.n_models, device=self.flat.device)
+            sizes = [prod(shape) for shape, _ in self.shape.parameters().values()]
+            self._model_of = torch.cat([every.repeat_interleave(size) for size in sizes])
+        return values.index_select(0, self._model_of)
 
     def finite(self, flat: Tensor) -> Tensor:
         """Whether all numbers of each model are finite, shape (E,)."""

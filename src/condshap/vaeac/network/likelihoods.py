@@ -41,6 +41,41 @@ def log_likelihood(layout: Layout, outputs: Tensor, targets: Targets, floors: Te
     return total
 
 
+def log_likelihood_gradient(
+    layout: Layout, outputs: Tensor, targets: Targets, floors: Tensor, upstream: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Log-density (E, B) as above, and its gradient (E, B, D2) times `upstream` (E, B), for outputs (E, B, D2)."""
+    Mc, total, gradient = layout.n_continuous, outputs.new_zeros(()), torch.empty_like(outputs)
+    by_feature = upstream.unsqueeze(-1) * targets.counted
+    if Mc:
+        raw, by_number = outputs[..., Mc : 2 * Mc], by_feature[..., :Mc]
+        soft = softplus(raw)
+        scale = torch.maximum(soft, floors)
+        z = (targets.numbers - outputs[..., :Mc]) / scale
+        density = -0.5 * z**2 - scale.log() - 0.5 * log(2 * pi)
+        total = (density * targets.counted[..., :Mc]).sum(-1)
+        moved = by_number * z
+        by_scale = (moved * (z / scale)).sub_(by_number / scale).masked_fill_(soft < floors, 0.0)
+        torch.div(moved, scale, out=gradient[..., :Mc])
+        gradient[..., Mc : 2 * Mc] = softplus_gradient(by_scale, raw)
+    for group in layout.groups:
+        own, levels = slice(group.first, group.first + group.n), (*outputs.shape[:2], group.n, group.n_levels)
+        shares = log_softmax(outputs[..., 2 * Mc :][..., group.columns].reshape(levels), dim=-1)
+        codes = targets.codes[..., group.first - Mc : group.first - Mc + group.n].unsqueeze(-1)
+        found = shares.gather(-1, codes).squeeze(-1)
+        total = total + (found * targets.counted[..., own]).sum(-1)
+        by_share = torch.zeros_like(shares).scatter_(-1, codes, by_feature[..., own].unsqueeze(-1))
+        by_logit = torch.ops.aten._log_softmax_backward_data(by_share, shares, -1, shares.dtype)
+        gradient[..., 2 * Mc :][..., group.columns] = by_logit.flatten(-2)
+    return total, gradient
+
+
+def softplus_gradient(upstream: Tensor, raw: Tensor) -> Tensor:
+    """Gradient of softplus at `raw`, times `upstream`, element by element."""
+    found: Tensor = torch.ops.aten.softplus_backward(upstream, raw, 1.0, 20.0)
+    return found
+
+
 def gaussian_scale(raw: Tensor, floor: Tensor | float) -> Tensor:
     """Standard deviation of a Gaussian head, max(softplus(raw), floor)."""
     scale = softplus(raw)

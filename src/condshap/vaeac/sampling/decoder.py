@@ -110,7 +110,10 @@ def read_decoder(ensemble: Ensemble, query: Query, reader: Reader) -> Tensor:
     out = empty_draws((pairs.n, K, reader.width), ensemble.device)
     with torch.inference_mode():
         for pair, row, known, net in pairs.tiles():
-            work.condition(row, torch.zeros_like(known) if query.blind else known)
+            if not query.blind:
+                work.condition(row, known)
+            elif pair.start == 0:  # nothing is known of any pair
+                work.condition(row, torch.zeros_like(known))
             reader.open_tile(row, query.kept(row, known))
             for e, points in member_steps(shares, step):
                 found = reader.read(e, work.decode(e, pool[:, points], net))

@@ -58,11 +58,15 @@ class Neighbours:
         start = stream_words(asked.seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
         out = np.empty((len(masks), len(X), K, X.shape[1]))
         at_once = max(1, _AT_ONCE // self.rows.size)
-        for first in range(0, len(X), at_once):
-            some = slice(first, first + at_once)
-            squares = self._squares(X[some])
+        distinct, which = np.unique(
+            X, axis=0, return_inverse=True
+        )  # whoever asks twice wants other draws, not neighbours
+        which = which.ravel()
+        for first in range(0, len(distinct), at_once):
+            some = np.flatnonzero((which >= first) & (which < first + at_once))
+            squares = self._squares(distinct[first : first + at_once])
             for c, mask in enumerate(masks):
-                donors = self._choose(squares, mask, k, K, start[c, some])
+                donors = self._choose(squares, mask, k, K, start[c, some], which[some] - first)
                 keep = mask & ~(asked.fill_missing & np.isnan(X[some]))  # (r, M)
                 out[c, some] = np.where(keep[:, None], X[some, None], self.rows[donors])
         return out
@@ -76,18 +80,19 @@ class Neighbours:
         squares[np.isnan(X.T)] = 0.0
         return squares
 
-    def _choose(self, squares: Floats, mask: Masks, k: int, n_samples: int, start: Floats) -> Indices:
-        """Positions (R, K) of rows that lend."""
+    def _choose(self, squares: Floats, mask: Masks, k: int, n_samples: int, start: Floats, which: Indices) -> Indices:
+        """Positions (R, K) of rows that lend; `which` (R,) are places of the asking rows in `squares` (M, r, n)."""
         total = np.zeros(squares.shape[1:])
         for j in np.flatnonzero(mask):  # one by one: sums of a row have the same bits whatever other rows there are
             total += squares[j]
         k = min(k, len(self.rows))
         radius = np.partition(total, k - 1, axis=1)[:, k - 1]
         row, near = np.nonzero(total <= (radius * (1 + _TIED))[:, None])
-        counts = np.bincount(row, minlength=len(total))[:, None]
+        counts = np.bincount(row, minlength=len(total))
+        first, counts = (np.cumsum(counts) - counts)[which, None], counts[which, None]
         share = (np.arange(n_samples) + start[:, None]) / n_samples
         places = np.minimum((share * counts).astype(np.intp), counts - 1)
-        return np.asarray(near[np.cumsum(counts)[:, None] - counts + places])
+        return np.asarray(near[first + places])
 
 
 def complete_rows(X: Rows, rng: np.random.Generator) -> Indices:

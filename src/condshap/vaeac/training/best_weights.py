@@ -37,7 +37,7 @@ class Trained:
 
 
 class Validation:
-    """Held-out rows (E, n_val) with masks that stay the same, so that epochs can be compared."""
+    """Held-out rows (E, n_val) with masks and noise that stay the same, so that epochs can be compared."""
 
     def __init__(
         self,
@@ -49,19 +49,20 @@ class Validation:
         seed: int,
     ) -> None:
         self.parameters, self.layout, self.config = parameters, layout, config
-        self.floors, self.batches, self.seed = floors, batches, seed
+        self.floors, self.batches = floors, batches
+        generator = torch.Generator(device=floors.device).manual_seed(seed)
+        sizes = [
+            (E, config.n_importance, B, parameters.shape.latent) for E, B in (b.full_input.shape[:2] for b in batches)
+        ]
+        self.noises = [torch.randn(size, generator=generator, device=floors.device) for size in sizes]
 
     def estimate(self, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean IWAE (E,) and KL divergence by latent unit (E, d) of models with these weights, always the same noise."""
+        """Mean IWAE (E,) and KL divergence by latent unit (E, d) of models with these weights."""
         config = self.config
-        generator = torch.Generator(device=weights.device).manual_seed(self.seed)
         tensors = self.parameters.windows(weights)
         parts = []
         with torch.no_grad():
-            for batch in self.batches:
-                E, B = batch.masked_input.shape[:2]
-                shape = (E, config.n_importance, B, self.parameters.shape.latent)
-                noise = torch.randn(shape, generator=generator, device=weights.device)
+            for batch, noise in zip(self.batches, self.noises, strict=True):
                 found = importance_bound(
                     tensors, self.layout, batch, noise, self.floors, latent_floor=config.latent_floor
                 )
@@ -114,8 +115,7 @@ class Keeper:
         better &= self.parameters.finite(weights)
         self.best_iwae = torch.where(better, iwae, self.best_iwae)
         self.best_epoch = torch.where(better, float(epoch), self.best_epoch)
-        for kept, new in zip(*(self.parameters.windows(w).values() for w in (self.best, weights)), strict=True):
-            kept[better] = new[better]
+        self.best = torch.where(self.parameters.spread(better), weights, self.best)
 
     def is_done(self, patience: int | None, *, since: int) -> bool:
         """No model's smoothed IWAE has become better for `patience` epochs, nor has training just begun, after `since`."""

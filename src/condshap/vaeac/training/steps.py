@@ -11,8 +11,9 @@ from torch import Tensor
 
 from condshap.vaeac.columns.encoded_rows import Batch, EncodedRows, pretended_rates, step_of
 from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.network.gradient import BoundGradient
 from condshap.vaeac.network.layers import NetworkShape, Parameters
-from condshap.vaeac.network.objective import Regulariser, lower_bound
+from condshap.vaeac.network.objective import Regulariser
 from condshap.vaeac.training.best_weights import Keeper, Validation
 from condshap.vaeac.training.checkpoint import Checkpoint
 from condshap.vaeac.training.learning_rate import Schedule
@@ -73,6 +74,8 @@ class Run:
         self.damping = torch.ones_like(parameters.flat) if schedule.kind == "plateau" else None
         self.knobs = torch.zeros(3, device=members.device)
         self.kl_weight = torch.ones(len(members), 1, device=members.device)
+        self.bound = BoundGradient(parameters, task.rows.layout, self.floors, task.config.latent_floor)
+        self.regularise = Regulariser(task.config.sigma_mu, task.config.sigma_sigma, self.kl_weight)
         self.is_warm = True
         self.records = _GRAPHS and task.device.type == "cuda"
         self._captured: CapturedStep | None = None
@@ -180,15 +183,7 @@ class Run:
 
     def _gradient(self, batch: Batch, noise: Tensor) -> Tensor:
         """Put the gradient into the parameters' buffer; returns the mean VLB of each model, (E,)."""
-        config = self.task.config
-        bound = lower_bound(
-            self.parameters.tensors, self.task.rows.layout, batch, noise, self.floors,
-            latent_floor=config.latent_floor,
-            regularise=Regulariser(config.sigma_mu, config.sigma_sigma, self.kl_weight),
-        )  # fmt: skip
-        self.parameters.gradient.zero_()
-        (-bound.regularised.mean(1).sum()).backward()  # type: ignore[no-untyped-call]
-        return bound.vlb.detach().mean(1)
+        return self.bound(batch, noise, self.regularise).mean(1)
 
     def _adam(self, knobs: tuple[float, float, float]) -> None:
         """Move weights and moving average, with plain numbers."""
@@ -241,9 +236,7 @@ class Run:
     def spread_factors(self) -> None:
         """Hand each model's factor to all of its parameters."""
         if self.damping is not None:
-            factors = self.schedule.factors.to(self.damping.device)
-            for window in self.parameters.windows(self.damping).values():
-                window.copy_(factors.view(-1, *(1,) * (window.dim() - 1)).expand_as(window))
+            self.damping.copy_(self.parameters.spread(self.schedule.factors.to(self.damping.device)))
 
 
 def kl_weight(epoch: int, warmup: int) -> float:
