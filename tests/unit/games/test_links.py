@@ -132,7 +132,7 @@ def test_auto_and_refine_go_on_in_log_odds():
     at_once = fitted(**options, tolerance=0.02).explain(X[:4])
     np.testing.assert_array_equal(refined.values, at_once.values)
     np.testing.assert_allclose(refined.predictions, MODEL.decision_function(X[:4]), rtol=1e-9)
-    with pytest.raises(cs.CondShapError, match=r"made by another one|are others"):
+    with pytest.raises(cs.CondShapError, match=r"made by another one|differ"):
         fitted(**options, link=None).refine(at_once, tolerance=0.01)
 
 
