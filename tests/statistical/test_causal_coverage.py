@@ -50,7 +50,7 @@ def test_intervals_cover(approach, kind):
     found = []
     for seed in range(100):
         explainer.set_params(seed=seed)
-        one = (explainer if approach == "vaeac" else explainer.fit(TRAIN)).explain(ROWS)
+        one = (explainer if approach in ("vaeac", "empirical") else explainer.fit(TRAIN)).explain(ROWS)
         found.append((one.values, one.std_errors))
     values, errors = np.moveaxis(np.array(found), 1, 0)
     inside = np.abs(values - values.mean(axis=0)) <= 1.96 * errors
