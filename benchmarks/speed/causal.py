@@ -50,8 +50,6 @@ def compare(approach: str, title: str) -> dict[str, str]:
         model = (forest if left_out else make_pipeline(encode, forest)).fit(X, y)
     order = [[name for name in component if name not in left_out] for component in ORDER]
     options: dict[str, Any] = {"approach": approach, "n_samples": 64, "check_draws": False, "progress": False}
-    if approach == "vaeac":
-        options["approach"] = cs.approaches.VAEAC(epochs=5)
     causal = {"causal_ordering": [component for component in order if component], "confounding": True}
     explainers = [cs.Explainer(model, **options, **more).fit(X) for more in ({}, causal)]
     rows = data.X_test.iloc[:N_ROWS].drop(columns=left_out)

@@ -13,10 +13,10 @@ from condshap.approaches.gaussian import fit_normal, given_normal, restore_norma
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.aicc import best_bandwidths
-from condshap.numerics.kernels import nearest_donors, squared_distances
+from condshap.numerics.kernels import nearest_donors, squared_distances, whitening
 from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
-from condshap.seeding import row_keys
+from condshap.seeding import hash_words, row_keys, stream_words
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows
 
@@ -70,6 +70,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
             checks_options=True,
             compares_all_rows=True,
             asks_model_to_sample=self.needs_model,
+            draws_each=True,
         )
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
@@ -114,6 +115,20 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
                 indices[some], weights[some] = chosen, weight
                 start += len(chosen)
         return Donors(indices, self.rows_, weights, error_factor=0.0, may_repeat=False)
+
+    def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
+        """Choose one donor by weight for each of the rows (R, K, M)."""
+        from condshap.numerics.nearest import pick_weighted  # numba takes a while to load
+
+        flat, names = X.reshape(-1, X.shape[2]), hash_words(keys[:, None], np.arange(X.shape[1])[None]).ravel()
+        words = stream_words(seed, f"{self.name} each", mask[None], names)[0]
+        shares = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        whiten = whitening(mask, self.model_)
+        points, queries = (rows[:, mask] @ whiten.T for rows in (self.rows_, flat))
+        rate, most = max(1, int(mask.sum())) ** -2 / (2 * float(self.sigma) ** 2), self.capabilities.default_samples
+        assert most is not None
+        chosen = pick_weighted(np.ascontiguousarray(points.T), queries, rate, float(self.eta), most, shares)
+        return np.where(mask, X, self.rows_[chosen].reshape(X.shape))
 
     def to_state(self) -> State:
         """Store the training rows, their covariance and the coalitions; bandwidths found so far are found again."""

@@ -10,15 +10,20 @@ from condshap.types import Floats, Indices, Masks, Rows
 _TIED = 1e-12  # what differs by less, relatively, differs by rounding: else the units of a column would break ties
 
 
+def whitening(mask: Masks, model: NormalModel) -> Floats:
+    """Map (m, m) of the features of `mask` (M,) to ones whose squared distances are those of Mahalanobis."""
+    known = np.flatnonzero(mask)
+    divisor = np.where(model.scale > 0, model.scale, 1.0)[known]
+    return np.asarray(np.linalg.inv(lower_factor(model.correlation[np.ix_(known, known)])) / divisor)
+
+
 def squared_distances(X: Rows, train: Rows, mask: Masks, model: NormalModel) -> Floats:
     """Squared Mahalanobis distances (R, N) between X (R, M) and training rows (N, M) in the features of `mask` (M,).
 
     Differences first, then element by element without matrix products, so that rows to the left and to the right of x, or
     equal rows, are at exactly equal distances: ties are many when values are whole numbers, and decide who is kept.
     """
-    known = np.flatnonzero(mask)
-    divisor = np.where(model.scale > 0, model.scale, 1.0)[known]
-    whiten = np.linalg.inv(lower_factor(model.correlation[np.ix_(known, known)])) / divisor
+    known, whiten = np.flatnonzero(mask), whitening(mask, model)
     differences = [np.subtract.outer(X[:, j], train[:, j]) for j in known]
     squares = np.zeros((len(X), len(train)))
     for weights in whiten:  # lower triangular, or a symmetric root where rounding broke the factor

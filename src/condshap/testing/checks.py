@@ -21,11 +21,14 @@ from condshap.approaches.base import (
 )
 from condshap.exceptions import SchemaError
 from condshap.numerics.affine import AffineFunction
+from condshap.numerics.chains import Chain
 from condshap.numerics.curves import Curve, CurvedFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import row_keys
 from condshap.testing.cases import N_SAMPLES, Case, cases, example_table, fresh_copy, interior, outputs
 from condshap.types import Floats, Indices, Masks
+from condshap.values.assignments import Part
+from condshap.values.interventions import intervene
 
 Check = Callable[[Case], None]
 
@@ -83,6 +86,8 @@ def check_can_do_what_it_declares(case: Case) -> None:
         "sample": can.samples,
         "estimate": not can.samples,
         "sample_on": can.draws_on_device,
+        "along": can.follows_chains,
+        "sample_each": can.draws_each,
         "expect": can.expects,
         "estimate_members": can.has_members,
         "to_state": can.is_storable,
@@ -248,6 +253,33 @@ def check_draws_on_a_device_are_the_same(case: Case) -> None:
     weights = None if there.weights is None else np.broadcast_to(there.weights.numpy(), here.rows.shape[:3])
     assert (weights is None) == (here.weights is None), "sample_on must weigh draws as sample does"
     assert weights is None or _close(weights, here.weights), "sample_on must weigh draws as sample does"
+
+
+@contract
+def check_draws_along_a_causal_chain(case: Case) -> None:
+    """Drawn one component after the other, known columns stay, no gap appears, and other rows do not matter."""
+    fitted, masks = case.fitted(), interior(case)
+    can = capabilities_of(fitted)
+    if not can.samples or can.asks_model_to_sample:
+        return
+    half = np.arange(masks.shape[1]) < masks.shape[1] // 2
+    chain = Chain(np.array([half, ~half]), (True, False))
+    (part,) = intervene([Part(fitted, np.arange(len(masks)))], chain)
+
+    def draw(rows: Floats, some: Masks) -> Floats:
+        found = part.approach.sample(rows, some, N_SAMPLES, keys=row_keys(rows), seed=0)
+        return np.asarray(found.rows)
+
+    together = draw(case.rows, masks)
+    assert together.shape == (len(masks), len(case.rows), N_SAMPLES, masks.shape[1]), f"got shape {together.shape}"
+    for mask, drawn in zip(masks, together, strict=True):
+        assert _same(drawn[..., mask], np.repeat(case.rows[:, None, mask], N_SAMPLES, axis=1)), (
+            "known columns must stay"
+        )
+    is_complete = not np.isnan(case.train).any()
+    assert not is_complete or np.isfinite(together).all(), "complete rows must give complete draws"
+    alone = draw(case.rows[1:2], masks[-1:])
+    assert _same(together[-1:, 1:2], alone), "a row alone must get the same draws, to the last bit"
 
 
 @contract

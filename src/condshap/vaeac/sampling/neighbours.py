@@ -52,9 +52,10 @@ class Neighbours:
 
         The draws of a pair go evenly through its neighbours, from a random start.
         """
+        if asked.points is not None:
+            return self._sample_each(k, asked)
         X, masks, K = asked.X, asked.masks, asked.n_samples
         keys = row_keys(X) if asked.keys is None else asked.keys
-        keys = keys if asked.points is None else hash_words(keys, asked.points)  # rows of a pair go their own ways
         start = stream_words(asked.seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
         out = np.empty((len(masks), len(X), K, X.shape[1]))
         at_once = max(1, _AT_ONCE // self.rows.size)
@@ -70,6 +71,36 @@ class Neighbours:
                 keep = mask & ~(asked.fill_missing & np.isnan(X[some]))  # (r, M)
                 out[c, some] = np.where(keep[:, None], X[some, None], self.rows[donors])
         return out
+
+    def _sample_each(self, k: int, asked: Asked) -> Floats:
+        """One draw for rows that are each asked about once, of one coalition: (1, R, 1, M)."""
+        from condshap.numerics.nearest import pick_nearest  # numba takes a while to load
+
+        X, mask = asked.X, asked.masks[0]
+        assert asked.keys is not None
+        assert asked.points is not None
+        names = hash_words(asked.keys, asked.points)  # rows of a pair go their own ways
+        start = stream_words(asked.seed, f"neighbours {k}", asked.masks, names)[0].astype(np.float64) / 2.0**64
+        near = pick_nearest(
+            np.ascontiguousarray(self._coordinates(self.rows, mask).T),
+            self._coordinates(X, mask),
+            min(k, len(self.rows)),
+            start,
+        )
+        keep = mask & ~(asked.fill_missing & np.isnan(X))
+        return np.where(keep, X, self.rows[near])[None, :, None]
+
+    def _coordinates(self, X: Rows, mask: Masks) -> Floats:
+        """Rows (R, M) as points (R, m) at the same distances in the known columns: levels are corners of a simplex."""
+        columns = []
+        for j in np.flatnonzero(mask):
+            if self.is_level[j]:
+                for level in np.unique(self.rows[:, j]):
+                    corner = np.where(np.isnan(X[:, j]), np.nan, X[:, j] == level)
+                    columns.append(corner * self.units[j] * np.sqrt(0.5))
+            else:
+                columns.append(X[:, j] * self.units[j])
+        return np.column_stack(columns) if columns else np.zeros((len(X), 0))
 
     def _squares(self, X: Rows) -> Floats:
         """Squared distances (M, R, n) in every column; a gap is as near to all."""

@@ -1,0 +1,132 @@
+"""Points, queries -> one point near each query, at random: compiled loops for queries of which no two are alike."""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+
+from condshap.numerics.jit import entry_kernel, kernel
+from condshap.types import Floats, Indices
+
+TIED = 1e-9  # points whose squared distances differ by less, relatively, are equally near
+FAR, BINS = 23.0, 184  # exponents beyond which a weight is nothing, 1e-10 of the nearest point's; parts of that range
+
+
+@kernel
+def _measure(points: Floats, query: Floats, distances: Floats) -> float:
+    """Write squared distances of points (m, N) to a query (m,), whose gaps are near to all; returns the smallest."""
+    distances[:] = 0.0
+    for j in range(len(points)):
+        x = query[j]
+        if not np.isnan(x):
+            for i in range(len(distances)):
+                apart = points[j, i] - x
+                distances[i] += apart * apart
+    smallest = np.inf
+    for i in range(len(distances)):
+        smallest = min(smallest, distances[i])
+    return smallest
+
+
+@entry_kernel
+def pick_nearest(points: Floats, queries: Floats, k: int, shares: Floats) -> Indices:
+    """Choose one of the k nearest points (m, N), with all that are as near as the last of them, for queries (n, m).
+
+    `shares` (n,) in [0, 1) say which of them, in the order of the points. Returns positions (n,).
+    """
+    n_points = points.shape[1]
+    found, distances, near = np.empty(len(queries), np.intp), np.empty(n_points), np.empty(k)
+    for r in range(len(queries)):
+        _measure(points, queries[r], distances)
+        n_near = 0
+        for i in range(n_points):  # the k smallest in ascending order: few points still get in after the first ones
+            d = distances[i]
+            if n_near < k or d < near[n_near - 1]:
+                place = n_near if n_near < k else k - 1
+                while place > 0 and near[place - 1] > d:
+                    near[place] = near[place - 1]
+                    place -= 1
+                near[place] = d
+                n_near = min(n_near + 1, k)
+        radius = near[n_near - 1] * (1 + TIED)
+        count = 0
+        for i in range(n_points):
+            count += distances[i] <= radius
+        left = min(int(shares[r] * count), count - 1)
+        for i in range(n_points):
+            if distances[i] <= radius:
+                if left == 0:
+                    found[r] = i
+                    break
+                left -= 1
+    return found
+
+
+@kernel
+def _weigh(distances: Floats, smallest: float, rate: float, exponents: Floats, weights: Floats) -> None:
+    """Write exponents rate (d - smallest), at most FAR, and weights exp(-exponent), in a form that vector units can do.
+
+    A Taylor series of a 64th of the exponent, squared six times: the smallest weights are off by 1e-5, large ones by 1e-11.
+    """
+    for i in range(len(distances)):
+        exponent = min((distances[i] - smallest) * rate, FAR)
+        exponents[i] = exponent
+        x = exponent * (-1.0 / 64.0)
+        w = 1.0 + x * (1.0 + x / 2 * (1.0 + x / 3 * (1.0 + x / 4 * (1.0 + x / 5 * (1.0 + x / 6)))))
+        w = w * w
+        w = w * w
+        w = w * w
+        w = w * w
+        w = w * w
+        weights[i] = w * w
+
+
+@kernel
+def _edge(exponents: Floats, weights: Floats, eta: float, most: int) -> tuple[float, float]:
+    """Exponent up to which points are kept, the nearest ones that hold the share `eta` of all weight, and their weight."""
+    masses, counts = np.zeros(BINS + 1), np.zeros(BINS + 1, np.intp)
+    for i in range(len(weights)):
+        b = int(exponents[i] * (BINS / FAR))
+        masses[b] += weights[i]
+        counts[b] += 1
+    last, kept, n_kept, wanted = 0, 0.0, 0, eta * masses.sum()
+    while last < BINS and kept + masses[last] < wanted and n_kept + counts[last] < most:
+        kept, n_kept, last = kept + masses[last], n_kept + counts[last], last + 1
+    inside = np.empty(counts[last])
+    n = 0
+    for i in range(len(weights)):
+        if int(exponents[i] * (BINS / FAR)) == last:
+            inside[n] = exponents[i]
+            n += 1
+    inside.sort()
+    edge = inside[0] if n else 0.0
+    for exponent in inside:  # points that are equally near are kept together
+        if exponent > edge and (kept >= wanted or n_kept >= most):
+            break
+        edge, kept, n_kept = exponent, kept + exp(-exponent), n_kept + 1
+    return edge, kept
+
+
+@entry_kernel
+def pick_weighted(points: Floats, queries: Floats, rate: float, eta: float, most: int, shares: Floats) -> Indices:
+    """Choose one point of (m, N) for queries (n, m) with weights exp(-rate d), d the squared distance.
+
+    Only the nearest points that together hold the share `eta` of all weight count, at most `most`. `shares` (n,) in [0, 1)
+    choose among them by weight. Returns positions (n,).
+    """
+    n_points = points.shape[1]
+    found, distances = np.empty(len(queries), np.intp), np.empty(n_points)
+    exponents, weights = np.empty(n_points), np.empty(n_points)
+    for r in range(len(queries)):
+        smallest = _measure(points, queries[r], distances)
+        _weigh(distances, smallest, rate, exponents, weights)
+        edge, kept = _edge(exponents, weights, eta, most)
+        left = shares[r] * kept
+        for i in range(n_points):
+            if exponents[i] <= edge:
+                found[r] = i  # the last one, should rounding leave something over
+                left -= weights[i]
+                if left < 0:
+                    break
+    return found
