@@ -20,6 +20,7 @@ from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.network.layers import SLOPE, Parameters, encode_masked
 from condshap.vaeac.sampling.heads import Heads, Margins, make_heads, make_margins
 from condshap.vaeac.sampling.tiles import (
+    SINGLES,
     STAGE,
     Pairs,
     Query,
@@ -105,6 +106,7 @@ def read_decoder(ensemble: Ensemble, query: Query, reader: Reader) -> Tensor:
     shares = member_shares(ensemble.parameters.n_models, K)
     pool, nets = query.noise(STAGE, shape.latent + shape.n_features, ensemble.draws, ensemble.device)
     size, step = tile_size(max(shares), shape.n_outputs, ensemble.device), step_size(max(shares))
+    size = size if query.points is None else SINGLES * size  # of pairs with one sample each there are many
     pairs = Pairs(rows, query.masks, nets, size)
     work = Workspace(ensemble, rows, size, step)
     out = empty_draws((pairs.n, K, reader.width), ensemble.device)

@@ -25,6 +25,7 @@ _STEP = 16  # samples of a pair at once, at least
 _TILE = {"cpu": 8192, "cuda": 2**19}  # samples at once
 _OUTPUTS = {"cpu": 2**23, "cuda": 2**26}  # of the decoder at once: fewer samples where features have many levels
 _MAX_PAIRS = {"cpu": 512, "cuda": 2**15}
+SINGLES = 4  # times as many pairs in a tile where each has a single sample
 STAGE = "vaeac"
 
 
