@@ -126,11 +126,11 @@ def test_groups_are_players_and_outputs_are_many():
 
 
 def test_missing_values_with_vaeac():
-    X, rows = table(200), table(4, seed=2)
+    X, rows = table(100), table(4, seed=2)
     X.iloc[::5, 0] = np.nan
     rows.iloc[0, 0] = rows.iloc[1, 2] = np.nan
     model = RandomForestRegressor(30, random_state=0).fit(X, X["c"])
-    vaeac = cs.approaches.find_approach("vaeac")(epochs=3)
+    vaeac = cs.approaches.find_approach("vaeac")(epochs=2)
     found = cs.explain(model, X, rows, approach=vaeac, causal_ordering=ORDER, confounding=False, **QUIET)
     assert np.isfinite(found.values).all()
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), found.predictions, atol=1e-9)

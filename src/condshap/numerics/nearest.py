@@ -6,11 +6,25 @@ from math import exp
 
 import numpy as np
 
-from condshap.numerics.jit import entry_kernel, kernel
+from condshap.numerics.jit import entry_kernel, kernel, reordering_kernel
 from condshap.types import Floats, Indices
 
 TIED = 1e-9  # points whose squared distances differ by less, relatively, are equally near
-FAR, BINS = 23.0, 184  # exponents beyond which a weight is nothing, 1e-10 of the nearest point's; parts of that range
+NEAR, FAR = 6.0, 23.0  # exponents of most of the weight, and beyond which it is nothing: 1e-10 of the nearest point's
+BINS = 64
+
+
+@kernel
+def _smallest(values: Floats) -> float:
+    """Smallest of values without NaN, four at a time: one after the other, each would wait for the last."""
+    a = b = c = d = values[0]
+    n = len(values) // 4 * 4
+    for i in range(0, n, 4):
+        a, b = min(a, values[i]), min(b, values[i + 1])
+        c, d = min(c, values[i + 2]), min(d, values[i + 3])
+    for i in range(n, len(values)):
+        a = min(a, values[i])
+    return min(min(a, b), min(c, d))
 
 
 @kernel
@@ -23,10 +37,7 @@ def _measure(points: Floats, query: Floats, distances: Floats) -> float:
             for i in range(len(distances)):
                 apart = points[j, i] - x
                 distances[i] += apart * apart
-    smallest = np.inf
-    for i in range(len(distances)):
-        smallest = min(smallest, distances[i])
-    return smallest
+    return _smallest(distances)
 
 
 @entry_kernel
@@ -82,25 +93,51 @@ def _weigh(distances: Floats, smallest: float, rate: float, exponents: Floats, w
         weights[i] = w * w
 
 
-@kernel
-def _edge(exponents: Floats, weights: Floats, eta: float, most: int) -> tuple[float, float]:
-    """Exponent up to which points are kept, the nearest ones that hold the share `eta` of all weight, and their weight."""
-    masses, counts = np.zeros(BINS + 1), np.zeros(BINS + 1, np.intp)
+@reordering_kernel
+def _total(weights: Floats) -> float:
+    total = 0.0
     for i in range(len(weights)):
-        b = int(exponents[i] * (BINS / FAR))
+        total += weights[i]
+    return total
+
+
+@kernel
+def _list_near(exponents: Floats, reach: float, near: Indices) -> int:
+    """Write the positions of exponents up to `reach`, in order, without a branch to guess; returns their number."""
+    n = 0
+    for i in range(len(exponents)):
+        near[n] = i
+        n += exponents[i] <= reach
+    return n
+
+
+@kernel
+def _edge(exponents: Floats, weights: Floats, near: Indices, wanted: float, most: int) -> tuple[float, float]:
+    """Exponent up to which the nearest points hold the weight that is wanted, or are the most, and the weight they hold.
+
+    Looks at the points at positions `near` only, which may be too few: then it returns a negative number.
+    """
+    masses, counts, reach = np.zeros(BINS + 1), np.zeros(BINS + 1, np.intp), 0.0
+    for i in near:
+        reach = max(reach, exponents[i])
+    scale = BINS / reach if reach > 0 else 0.0
+    for i in near:
+        b = int(exponents[i] * scale)
         masses[b] += weights[i]
         counts[b] += 1
-    last, kept, n_kept, wanted = 0, 0.0, 0, eta * masses.sum()
-    while last < BINS and kept + masses[last] < wanted and n_kept + counts[last] < most:
+    last, kept, n_kept = 0, 0.0, 0
+    while last <= BINS and kept + masses[last] < wanted and n_kept + counts[last] < most:
         kept, n_kept, last = kept + masses[last], n_kept + counts[last], last + 1
+    if last > BINS:
+        return -1.0, kept
     inside = np.empty(counts[last])
     n = 0
-    for i in range(len(weights)):
-        if int(exponents[i] * (BINS / FAR)) == last:
+    for i in near:
+        if int(exponents[i] * scale) == last:
             inside[n] = exponents[i]
             n += 1
     inside.sort()
-    edge = inside[0] if n else 0.0
+    edge = inside[0]
     for exponent in inside:  # points that are equally near are kept together
         if exponent > edge and (kept >= wanted or n_kept >= most):
             break
@@ -117,13 +154,20 @@ def pick_weighted(points: Floats, queries: Floats, rate: float, eta: float, most
     """
     n_points = points.shape[1]
     found, distances = np.empty(len(queries), np.intp), np.empty(n_points)
-    exponents, weights = np.empty(n_points), np.empty(n_points)
+    exponents, weights, places = np.empty(n_points), np.empty(n_points), np.empty(n_points, np.intp)
     for r in range(len(queries)):
         smallest = _measure(points, queries[r], distances)
         _weigh(distances, smallest, rate, exponents, weights)
-        edge, kept = _edge(exponents, weights, eta, most)
+        wanted = eta * _total(weights)
+        near = places[: _list_near(exponents, NEAR, places)]
+        edge, kept = _edge(exponents, weights, near, wanted, most)
+        if edge < 0:
+            near = places[: _list_near(exponents, FAR, places)]
+            edge, kept = _edge(exponents, weights, near, wanted, most)
+        if edge < 0:  # all of them, up to rounding
+            edge = FAR
         left = shares[r] * kept
-        for i in range(n_points):
+        for i in near:
             if exponents[i] <= edge:
                 found[r] = i  # the last one, should rounding leave something over
                 left -= weights[i]

@@ -59,5 +59,5 @@ def test_many_steps_have_few_ticks(explain):
 def test_bad_rows_and_other_things_are_refused(explain):
     with pytest.raises(OptionError, match="row must be a position below 1"):
         plots.horizons(explain(RNG.normal(size=(1, 3, 2)), outputs=["t+1", "t+2"]), 1)
-    with pytest.raises(OptionError, match="must get an Explanation, got int"):
+    with pytest.raises(OptionError, match="needs an Explanation, got int"):
         plots.horizons(3)

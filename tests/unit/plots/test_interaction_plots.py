@@ -277,5 +277,5 @@ def test_unions_that_are_not_there_cannot_unfold(unfold):
 
 
 def test_shapley_values_have_nothing_to_unfold():
-    with pytest.raises(OptionError, match="unfold must come with Owen values"):
+    with pytest.raises(OptionError, match="unfold works only with Owen values"):
         plots.waterfall(of_game("abc"), unfold=True)

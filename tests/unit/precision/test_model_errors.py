@@ -180,7 +180,7 @@ def test_all_errors_are_in_the_table(networks):
 
 def test_errors_of_another_shape_are_refused():
     found = explained(fitted())
-    with pytest.raises(OptionError, match="in the shape of the values"):
+    with pytest.raises(OptionError, match="of the same shape as values"):
         found.with_model_errors(np.zeros((2, 2)))
     with pytest.raises(OptionError, match="at least 0"):
         found.with_model_errors(np.full(found.values.shape, np.nan))

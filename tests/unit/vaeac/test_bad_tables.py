@@ -240,7 +240,7 @@ def test_a_truncated_file_is_refused(saved, share):
 
 def test_another_format_version_is_refused(saved):
     rewrite(saved, lambda about: {**about, "format_version": 99, "written_by": "9.9"})
-    with pytest.raises(StorageError, match=r"format version 3, got 99, written by condshap 9.9. Read it with"):
+    with pytest.raises(StorageError, match=r"format version 4, got 99, written by condshap 9.9. Read it with"):
         cs.VAEAC.load(saved)
 
 

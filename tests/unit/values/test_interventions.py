@@ -87,7 +87,7 @@ class WeighingDonors:
 
     name, supports, handles_missing, needs_model = "weighing", frozenset(), False, False
     capabilities = Capabilities(default_samples=200)
-    table = normal_rows(4000, seed=5)
+    table = normal_rows(1500, seed=5)
 
     def sample(self, X, masks, n_samples, *, keys, seed):
         indices, weights = [], []

@@ -88,7 +88,7 @@ def test_bad_summaries_are_refused(several):
         abs(several[:0]).mean(0)
     with pytest.raises(OptionError, match="rows must not come with"):
         cs.plots.bar(abs(several).mean(0), 0)
-    with pytest.raises(OptionError, match="which one of 2"):
+    with pytest.raises(OptionError, match="choose one of 2 outputs"):
         cs.plots.bar(abs(several).mean(0))
-    with pytest.raises(OptionError, match="must get an Explanation, got Sizes"):
+    with pytest.raises(OptionError, match="needs an Explanation, got Sizes"):
         cs.plots.beeswarm(abs(several))

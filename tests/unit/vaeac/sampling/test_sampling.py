@@ -144,7 +144,7 @@ def test_damaged_state_is_refused(mixed):
     with pytest.raises(StorageError, match="missing or damaged"):
         Networks.from_state(arrays, about[:-5])
     with pytest.raises(StorageError, match="version"):
-        Networks.from_state(arrays, about.replace('"format_version": 3', '"format_version": 99'))
+        Networks.from_state(arrays, about.replace('"format_version": 4', '"format_version": 99'))
 
 
 def test_extreme_and_constant_columns():
