@@ -24,7 +24,8 @@ def _smallest(values: Floats) -> float:
         c, d = min(c, values[i + 2]), min(d, values[i + 3])
     for i in range(n, len(values)):
         a = min(a, values[i])
-    return min(min(a, b), min(c, d))
+    smallest: float = min(min(a, b), min(c, d))
+    return smallest
 
 
 @kernel
