@@ -11,7 +11,8 @@ import pandas as pd
 from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, check_missing, check_supported
 from condshap.exceptions import ApproachError, CondShapError, CondShapWarning, OptionError
-from condshap.explainer import Explainer, Ready, finish, get_ready
+from condshap.explainer import Explainer
+from condshap.explaining import Ready, finish, get_ready
 from condshap.explanation import Explanation
 from condshap.options import check_level
 from condshap.ranking import COLUMNS, compare_explanations

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import Approach, check_missing, check_sizes
+from condshap.approaches.base import Approach
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import NotFittedError, OptionError
-from condshap.explaining import ask, explain_rows
+from condshap.explaining import ask, encode_rows, explain_rows, finish, get_ready
 from condshap.explanation import Explanation
-from condshap.game import Asked, Game, Setup
+from condshap.game import Asked, Game
 from condshap.games.explaining_losses import explain_loss_rows
-from condshap.games.links import check_probabilities, linked
+from condshap.games.links import linked
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.losses import LossFunction, make_losses
-from condshap.learning import Prepared, learn, prepare, settings_of
+from condshap.learning import learn, prepare, settings_of
 from condshap.options import as_path, check_integer
 from condshap.precision.automatic import explain_until, known_table
 from condshap.storage.digests import check_explanation, check_maker
-from condshap.types import Floats, Model, Outputs, Rows, Table
-from condshap.values.predictions import predict_early, predict_rows
+from condshap.types import Floats, Model, Table
+from condshap.values.predictions import predict_rows
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -283,15 +283,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return self.game_ if self.game_.seed == self.seed else replace(self.game_, seed=int(self.seed))
 
 
-def encode_rows(setup: Setup, X: Table) -> Rows:
-    """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
-    rows = setup.schema.encode(X)
-    check_sizes(rows, setup.schema)
-    for part in setup.parts:
-        check_missing(part.approach, rows, setup.schema, what="rows to explain")
-    return rows
-
-
 def explain(
     model: Model,
     X_train: Table,
@@ -348,51 +339,3 @@ def explain(
         link=link,
     )
     return finish(get_ready(explainer, X_train, X, categorical=categorical))
-
-
-@dataclass(frozen=True, eq=False)
-class Ready:
-    """An explainer before training, and rows for it to which it will not object.
-
-    Attributes
-    ----------
-    X, rows : (R, M) the table to explain as given and encoded
-    outputs : (R, O) predictions, NaN where a gap is yet to be filled by what is learned
-    seconds : that these took
-    """
-
-    explainer: Explainer
-    prepared: Prepared
-    X: Table
-    rows: Rows
-    outputs: Outputs
-    seconds: float
-
-
-def get_ready(
-    explainer: Explainer,
-    X_train: Table,
-    X: Table,
-    *,
-    categorical: Iterable[str | int] = (),
-    encoded: Rows | None = None,
-) -> Ready:
-    """Refuse whatever can be refused, of training rows, rows to explain, options and model, before anything is trained.
-
-    `encoded` (N, M) are the training rows if another explainer has encoded them already.
-    """
-    prepared = prepare(explainer, X_train, categorical, encoded)
-    start = time.perf_counter()
-    rows = encode_rows(prepared.setup, X)
-    outputs = predict_early(prepared.setup.predictor, rows, settings_of(explainer).memory_budget)
-    check_probabilities(explainer.link, outputs, what="rows")
-    return Ready(explainer, prepared, X, rows, outputs, time.perf_counter() - start)
-
-
-def finish(ready: Ready) -> Explanation:
-    """Train and explain."""
-    explainer = ready.explainer
-    explainer.game_ = game = learn(explainer, ready.prepared)
-    start, settings = time.perf_counter() - ready.seconds, settings_of(explainer)
-    asked = ask(game, ready.X, ready.rows, settings, start, known=ready.outputs)
-    return explain_rows(game, asked, settings, explainer.tolerance if explainer.n_coalitions == "auto" else None)

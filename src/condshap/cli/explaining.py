@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from condshap.approaches.base import Approach
-    from condshap.explainer import Ready
+    from condshap.explaining import Ready
     from condshap.games.loss_explanation import LossExplanation
 
 
@@ -111,7 +111,7 @@ def explain(
     """Explain rows of a table, given a saved model and either training rows or a saved explainer."""
     _check_explain(out, explainer, train, settings)
     _check_loss(loss, target, settings)
-    from condshap.explainer import finish, get_ready
+    from condshap.explaining import finish, get_ready
     from condshap.storage.tables import store_table
 
     with clear_messages():
@@ -193,7 +193,7 @@ def _explain_each(ready: dict[str, Ready], out: Path, level: float) -> tuple[pd.
     Lines of the comparison, files, and for each approach that failed what went wrong.
     """
     from condshap.comparison import failure
-    from condshap.explainer import finish
+    from condshap.explaining import finish
     from condshap.ranking import compare_explanations
 
     explanations, written, failed = [], [], {}

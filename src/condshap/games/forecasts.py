@@ -11,7 +11,8 @@ import pandas as pd
 
 from condshap.approaches import find_approach
 from condshap.exceptions import ModelError, OptionError, SchemaError, listing
-from condshap.explainer import Explainer, finish, get_ready
+from condshap.explainer import Explainer
+from condshap.explaining import finish, get_ready
 from condshap.explanation import Explanation
 from condshap.games.lagged import Windows
 from condshap.games.timeline import Timeline
