@@ -150,10 +150,12 @@ class Explanation:
         """The same explanation with other model errors, such as those from `Explainer.estimate_model_errors`."""
         check_whole(self, "with_model_errors")
         given = floats_or_nan(errors)
-        if given.shape != self.values.shape or not ((given >= 0) & (given < np.inf)).all():
+        n_wrong = (~((given >= 0) & (given < np.inf))).sum()
+        if given.shape != self.values.shape or n_wrong:
             raise OptionError(
-                f"errors must be finite, non-negative and of the same shape as values, {self.values.shape}, got shape "
-                f"{given.shape}. Pass what explainer.estimate_model_errors(X) returns for the same rows."
+                f"errors must be finite, at least 0 and of the same shape as values, {self.values.shape}, got shape "
+                f"{given.shape} with {n_wrong} numbers that are negative or not finite. Pass what "
+                "explainer.estimate_model_errors(X) returns for the same rows."
             )
         return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
 

@@ -157,16 +157,47 @@ WITH_NETWORKS = {name for name in CASES if "vaeac" in name} | {"groups", "saved 
 
 
 def fingerprint():
-    """What numbers may differ by in their last bits."""
+    """What numbers may differ by in their last bits.
+
+    The features of a CPU do not tell which kernels a library takes: a BLAS may not know the CPU, and take those of an older
+    one. So the kernels' names count as well, and what they compute.
+    """
     from numpy._core._multiarray_umath import __cpu_features__
+    from threadpoolctl import threadpool_info
 
     able = sorted(name for name, has in __cpu_features__.items() if has)
+    kernels = sorted({f"{library['internal_api']} {library.get('architecture')}" for library in threadpool_info()})
     packages = {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "torch", "numba")}
     return {
         "python": platform.python_version(),
         "cpu": hashlib.sha256(" ".join(able).encode()).hexdigest()[:12],
+        "kernels": ", ".join(kernels),
+        "rounding": rounding(),
         **packages,
     }
+
+
+def rounding():
+    """Digest of what this machine makes of products, solutions and functions of fixed matrices, in double and single."""
+    import torch
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.special import ndtri
+
+    found = hashlib.sha256()
+    for n in (3, 8, 40):  # small enough for one thread, however many there are
+        A = np.random.default_rng(n).random((n, n))
+        spd = A @ A.T + np.eye(n)
+        single = torch.from_numpy(A.astype(np.float32))
+        for part in (spd, cho_solve(cho_factor(spd), A), np.linalg.eigvalsh(spd), np.exp(A), np.log(A), ndtri(A)):
+            found.update(np.ascontiguousarray(part).tobytes())
+        for part in (
+            single @ single,
+            torch.baddbmm(single[None], single[None], single[None]),
+            single.exp(),
+            single.log(),
+        ):
+            found.update(part.numpy().tobytes())
+    return found.hexdigest()[:12]
 
 
 def compute(name):
