@@ -1,9 +1,10 @@
 """Sphinx: how the documentation is built (make docs)."""
 
 from importlib.metadata import version as installed_version
+from xml.etree import ElementTree
 
+import ziamath
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "condshap"
 author = "The condshap developers"
@@ -20,7 +21,9 @@ extensions = [
 ]
 html_theme = "furo"
 html_title = f"condshap {release}"
-html_math_renderer = "mathml"
+html_math_renderer = "svg"
+html_static_path = ["_static"]
+html_css_files = ["formulas.css"]
 exclude_patterns = ["_build", "results/data", "examples"]
 
 autodoc_member_order = "bysource"
@@ -44,16 +47,36 @@ sphinx_gallery_conf = {
 }
 
 
+ziamath.config.svg2 = False  # glyphs as plain paths: symbols of different formulas would share their names
+EM = 16  # an em of the text, where glyphs have 18: their font looks smaller. Lengths are in em and grow with the text
+
+
 def setup(app):
-    app.add_html_math_renderer("mathml", (_inline_math, None), (_block_math, None))
+    app.add_html_math_renderer("svg", (_inline_math, None), (_block_math, None))
 
 
 def _inline_math(self, node):
-    self.body.append(tex2mathml(node.astext(), as_block=False))
+    self.body.append(_picture(node.astext(), inline=True))
     raise nodes.SkipNode
 
 
 def _block_math(self, node):
-    """Formulas as MathML in the page itself: nothing is fetched, and print and screen readers work."""
-    self.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    self.body.append(f'<div class="math">{_picture(node.astext(), inline=False)}</div>')
     raise nodes.SkipNode
+
+
+def _picture(tex, *, inline):
+    """A formula as paths in the page itself: the same in every browser and in print, without fonts or network.
+
+    Screen readers get the TeX source.
+    """
+    formula = ziamath.Latex(" ".join(tex.split()), size=18, inline=inline)
+    svg = formula.svgxml()
+    depth, width, height = formula.getyofst(), float(svg.get("width")), float(svg.get("height"))
+    svg.set("width", f"{width / EM:.3f}em")
+    svg.set("height", f"{height / EM:.3f}em")
+    svg.set("style", f"vertical-align: {(depth - 1) / EM:.3f}em")  # one unit of padding below the glyphs
+    svg.set("role", "img")
+    svg.set("aria-label", tex)
+    svg.set("class", "formula")
+    return ElementTree.tostring(svg, encoding="unicode")

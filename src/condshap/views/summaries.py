@@ -27,7 +27,7 @@ class Summary:
         smallest value the error of that one. They say nothing about other rows that could have been explained
     player_names, output_names : names
     n_rows : rows that went into it
-    what : name of the number, e.g. "mean |Shapley value|"
+    what : name of the number, e.g. ``mean |Shapley value|``
     is_size : whether it is made of absolute values. Noise raises these: a value of 0 with standard error s has a mean size
         of 0.8 s, so a size near ``0.8 * std_errors`` is no evidence of an effect. A value above 2 s is hardly raised
     """
