@@ -191,6 +191,5 @@ def _options_of(parts: Sequence[Part]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for part in parts:
         front = f"{part.approach.name}." if len(parts) > 1 else ""
-        given = part.approach.get_params() if hasattr(part.approach, "get_params") else {}
-        options |= {front + key: _plain(value) for key, value in given.items()}
+        options |= {front + key: _plain(value) for key, value in part.options.items()}
     return options

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from sklearn.base import BaseEstimator
 
@@ -283,59 +284,51 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return self.game_ if self.game_.seed == self.seed else replace(self.game_, seed=int(self.seed))
 
 
+class ExplainerOptions(TypedDict, total=False):
+    """Options of `Explainer`, for type checkers; a test holds the two together."""
+
+    approach: str | Approach | Sequence[str | Approach]
+    n_samples: int | None
+    n_coalitions: int | str | None
+    tolerance: float
+    max_coalitions: int | None
+    coalitions: CoalitionPlan | None
+    groups: Mapping[str, Sequence[str]] | None
+    causal_ordering: Sequence[Sequence[str]] | None
+    confounding: bool | Sequence[bool] | None
+    asymmetric: bool
+    base_value: float | Sequence[float] | None
+    output: str | int | None
+    seed: int
+    n_jobs: int
+    device: str
+    memory_budget: str | int
+    progress: str | bool
+    fast_trees: bool
+    additive: bool | str
+    target_error: float | None
+    check_draws: bool
+    link: str | None
+
+
 def explain(
     model: Model,
     X_train: Table,
     X: Table,
     *,
-    approach: str | Approach | Sequence[str | Approach] = "vaeac",
     categorical: Iterable[str | int] = (),
-    n_samples: int | None = None,
-    n_coalitions: int | str | None = None,
-    tolerance: float = 0.02,
-    max_coalitions: int | None = None,
-    coalitions: CoalitionPlan | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    causal_ordering: Sequence[Sequence[str]] | None = None,
-    confounding: bool | Sequence[bool] | None = None,
-    asymmetric: bool = False,
-    base_value: float | Sequence[float] | None = None,
-    output: str | int | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    device: str = "auto",
-    memory_budget: str | int = "1GiB",
-    progress: str | bool = "auto",
-    fast_trees: bool = True,
-    additive: bool | str = "auto",
-    target_error: float | None = None,
-    check_draws: bool = True,
-    link: str | None = None,
+    **options: Unpack[ExplainerOptions],
 ) -> Explanation:
     """Fit an `Explainer` to `X_train` and explain `X` in one call; the options are those of `Explainer`."""
-    explainer = Explainer(
-        model,
-        approach=approach,
-        n_samples=n_samples,
-        n_coalitions=n_coalitions,
-        tolerance=tolerance,
-        max_coalitions=max_coalitions,
-        coalitions=coalitions,
-        groups=groups,
-        causal_ordering=causal_ordering,
-        confounding=confounding,
-        asymmetric=asymmetric,
-        base_value=base_value,
-        output=output,
-        seed=seed,
-        n_jobs=n_jobs,
-        device=device,
-        memory_budget=memory_budget,
-        progress=progress,
-        fast_trees=fast_trees,
-        additive=additive,
-        target_error=target_error,
-        check_draws=check_draws,
-        link=link,
-    )
-    return finish(get_ready(explainer, X_train, X, categorical=categorical))
+    return finish(get_ready(Explainer(model, **options), X_train, X, categorical=categorical))
+
+
+def _with_options_spelled_out(function: Any, kind: type) -> None:
+    """Let `help` and editors show a function's ``**options`` one by one, as the constructor of `kind` has them."""
+    own, theirs = inspect.signature(function), inspect.signature(kind)
+    options = [p for p in theirs.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    function.__signature__ = own.replace(parameters=[*kept, *options])
+
+
+_with_options_spelled_out(explain, Explainer)

@@ -12,9 +12,12 @@ import pandas as pd
 from condshap.draw_check.result import DrawCheck
 from condshap.evaluation import MSEv, mean_squared_error
 from condshap.exceptions import OptionError
+from condshap.games.interactions import Interactions, find_interactions
+from condshap.games.owen import OwenValues, Unions, find_owen
 from condshap.numerics.row_means import shared_coalitions
 from condshap.options import as_path, floats_or_nan
-from condshap.tables.reading import Column, read_columns, to_pandas
+from condshap.tables.feature_columns import feature_columns
+from condshap.tables.reading import Column
 from condshap.types import Floats, Table
 from condshap.values.table import ValueTable
 from condshap.views.cohorts import split
@@ -23,9 +26,6 @@ from condshap.views.summaries import Sizes, Summary, summarise
 
 if TYPE_CHECKING:
     import shap
-
-    from condshap.games.interactions import Interactions
-    from condshap.games.owen import OwenValues, Unions
 
 OTHERS = "other players"
 """Column of `Explanation.to_frame` for players that were left out."""
@@ -195,7 +195,7 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first rows and a bar chart."""
-        from condshap.reporting.notebook import explanation_html
+        from condshap.reporting.notebook import explanation_html  # whose package makes pages of explanations
 
         return explanation_html(self)
 
@@ -278,8 +278,6 @@ class Explanation:
             estimates from sampled ones
         order : size of the largest sets, from 2 to the number of players
         """
-        from condshap.games.interactions import find_interactions
-
         return find_interactions(self, index, order)
 
     def owen(self, unions: Unions) -> OwenValues:
@@ -290,8 +288,6 @@ class Explanation:
         unions : names of unions with lists of their players, for example ``{"size": ["a", "b"], "rest": ["c"]}``; a mapping
             in place of a list makes unions inside a union. Every player is in exactly one of them
         """
-        from condshap.games.owen import find_owen
-
         return find_owen(self, unions)
 
     def to_shap(self) -> shap.Explanation:
@@ -300,7 +296,8 @@ class Explanation:
 
         data = display = None
         if all(len(members) == 1 for members in self.membership):
-            columns = read_columns(self._aligned_data())
+            every = feature_columns(self)
+            columns = [every[members[0]] for members in self.membership]
             data = np.column_stack([_for_colour(column) for column in columns])
             display = np.column_stack([_for_display(column) for column in columns])
         several = self.values.ndim == 3
@@ -314,17 +311,9 @@ class Explanation:
             error_std=self.errors,
         )
 
-    def _aligned_data(self) -> pd.DataFrame:
-        """The rows with their columns in the order of the players, each of which is one feature here."""
-        frame = to_pandas(self.data)
-        names = [str(name) for name in frame.columns]
-        if set(names) == set(self.feature_names):
-            frame = frame.iloc[:, [names.index(name) for name in self.feature_names]]
-        return frame.iloc[:, [members[0] for members in self.membership]]
-
     def save(self, path: str | Path) -> None:
         """Save to one Parquet file: one line per explained row, everything else as JSON in its metadata."""
-        from condshap.storage.explanations import save_explanation
+        from condshap.storage.explanations import save_explanation  # which makes explanations itself
 
         check_whole(self, "save")
         save_explanation(self, as_path(path))

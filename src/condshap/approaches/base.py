@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from condshap.approaches import available_approaches, find_approach
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import ApproachError, SchemaError, listing
 from condshap.numerics.affine import AdditiveFunction
@@ -100,6 +101,7 @@ class Capabilities:
     samples : it has `sample`; else it has `estimate` (`ValueRegressor`)
     default_samples : samples per row and coalition by default; None lets the engine choose by coalition size
     draws_on_device : it has `sample_on`, see `DeviceSampler`
+    error_is_measured : samples have error factor None (quasi-Monte Carlo), so the error is measured at fit
     expects, expects_exactly : it has `expect`, see `Expecting`; a single outcome per coalition and row is exact
     follows_chains : it has ``along(chain) -> approach``, a copy that draws along a causal chain by itself
     draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
@@ -117,6 +119,7 @@ class Capabilities:
     samples: bool = True
     default_samples: int | None = None
     draws_on_device: bool = False
+    error_is_measured: bool = False
     expects: bool = False
     expects_exactly: bool = False
     follows_chains: bool = False
@@ -295,6 +298,15 @@ def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     return capabilities_of(approach).samples
 
 
+def check_error_is_declared(approach: Any, error_factor: float | Floats | None) -> None:
+    """Refuse samples whose error must be measured, where the approach does not say so: it was not measured at fit."""
+    if error_factor is None and not capabilities_of(approach).error_is_measured:
+        raise ApproachError(
+            f"samples must have an error factor unless the approach declares error_is_measured, got None from approach "
+            f"'{approach.name}'. Add error_is_measured=True to its capabilities, or return 1.0 for independent draws."
+        )
+
+
 def check_approach_options(approach: Any, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:
     """Let an approach refuse its options before anything is trained."""
     if capabilities_of(approach).checks_options:
@@ -375,8 +387,6 @@ def check_training_rows(X: Rows, schema: FeatureSchema) -> None:
 
 def _alternatives(schema: FeatureSchema, *, missing: bool = False) -> str:
     """Names of approaches that support all kinds of the features, and missing values if needed, for error messages."""
-    from condshap.approaches import available_approaches, find_approach
-
     kinds = {kind for kind in Kind if schema.of_kind(kind)}
     classes = [find_approach(name) for name in available_approaches()]
     fitting = [c.name for c in classes if kinds <= c.supports and (c.handles_missing or not missing)]

@@ -44,12 +44,7 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=250,
-        expects=True,
-        expects_exactly=True,
-        is_storable=True,
-        checks_options=True,
-        draws_each=True,
+        default_samples=250, expects=True, expects_exactly=True, is_storable=True, checks_options=True, draws_each=True
     )
 
     def __init__(

@@ -33,13 +33,9 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=128,
-        expects=True,
-        expects_exactly=True,
-        is_storable=True,
-        ignores_dependence=True,
+        default_samples=128, expects=True, expects_exactly=True, is_storable=True, ignores_dependence=True,
         draws_each=True,
-    )
+    )  # fmt: skip
 
     def fit(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan, seed: int) -> Independence:
         """Keep the training rows (N, M)."""

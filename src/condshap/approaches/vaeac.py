@@ -87,6 +87,7 @@ class VAEAC(VAEACOptions):
         return Capabilities(
             default_samples=_PAPER_SAMPLES if self.draws == "plain" else None,
             draws_on_device=True,
+            error_is_measured=self._error_factor is None,
             expects=True,
             draws_each=True,
             is_storable=True,
@@ -170,7 +171,7 @@ class VAEAC(VAEACOptions):
 
     @property
     def _error_factor(self) -> float | None:
-        return 1.0 if self.networks_.config.draws == "plain" else None
+        return 1.0 if self.draws == "plain" else None
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown | x_known, shape (C, R, K, M); members of the ensemble share the samples out.

@@ -84,22 +84,30 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
     """What was explained and how well, with the mean absolute Shapley value of every player (and output)."""
     about = explanation.provenance
     return {
-        "approach": about.approach,
+        **_facts_of(explanation, seconds),
         "values": about.question,
+        "outputs": explanation.output_names,
+        "link": about.link,
+        **_msev_of(explanation),
+        "mean_abs": abs(explanation.values).mean(axis=0),
+        "draw_check": None if about.draw_check is None else about.draw_check.score,
+    }
+
+
+def _facts_of(explanation: Explanation | LossExplanation, seconds: float) -> dict[str, Any]:
+    """How it was explained, and what it cost."""
+    about = explanation.provenance
+    return {
+        "approach": about.approach,
         "n_rows": len(explanation),
         "players": explanation.player_names,
-        "outputs": explanation.output_names,
         "n_coalitions": about.n_coalitions,
         "is_exact": about.is_exact,
         "tolerance": about.tolerance,
         "reached": about.reached,
         "seconds": seconds,
         "model_rows": explanation.value_table.n_evaluations,
-        "link": about.link,
-        **_msev_of(explanation),
-        "mean_abs": abs(explanation.values).mean(axis=0),
         "warnings": about.warnings,
-        "draw_check": None if about.draw_check is None else about.draw_check.score,
     }
 
 
@@ -114,23 +122,13 @@ def _msev_of(explanation: Explanation) -> dict[str, float | None]:
 
 def loss_summary_of(loss: LossExplanation, seconds: float) -> dict[str, Any]:
     """What was explained, with the importance of every player."""
-    about = loss.provenance
     return {
+        **_facts_of(loss, seconds),
         "loss": loss.loss,
-        "approach": about.approach,
-        "n_rows": len(loss),
-        "players": loss.player_names,
-        "n_coalitions": about.n_coalitions,
-        "is_exact": about.is_exact,
-        "tolerance": about.tolerance,
-        "reached": about.reached,
-        "seconds": seconds,
-        "model_rows": loss.value_table.n_evaluations,
         "base_loss": loss.base_losses.mean(),
         "mean_loss": loss.losses.mean(),
         "importance": loss.importance,
         "importance_std_errors": loss.importance_std_errors,
-        "warnings": about.warnings,
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from condshap.coalitions import DEFAULT_EXACT_PLAYERS, make_plan
 from condshap.coalitions.plan import CoalitionPlan, assemble
 from condshap.coalitions.players import Players
 from condshap.exceptions import CoalitionError, OptionError, listing
@@ -96,8 +97,6 @@ def ordered_plan(ordering: Ordering, n_coalitions: int | None, *, seed: int) -> 
 
     Components of up to ten players have all their coalitions, larger ones `n_coalitions` each, by default 1000.
     """
-    from condshap.coalitions import DEFAULT_EXACT_PLAYERS, make_plan
-
     n_players = sum(len(component) for component in ordering.components)
     weight_of: dict[bytes, tuple[Masks, float, float]] = {}
     earlier = np.zeros(n_players, dtype=bool)

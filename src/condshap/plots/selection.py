@@ -14,7 +14,8 @@ from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
 from condshap.options import check_integer, find_named
-from condshap.tables.reading import Column, read_columns
+from condshap.tables.feature_columns import feature_columns
+from condshap.tables.reading import Column
 from condshap.types import Floats, Indices
 
 Explanations: TypeAlias = Mapping[str, Explanation] | Sequence[Explanation]
@@ -125,10 +126,8 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
                 f"{name} must be finite to be drawn, got NaN or infinite ones in rows {listing(bad.tolist())}. "
                 "Leave these rows out, e.g. explanation[:5]."
             )
-    columns = tuple(
-        column if len(members) == 1 else None
-        for column, members in zip(read_columns(explanation._aligned_data()), explanation.membership, strict=True)
-    )
+    every = feature_columns(explanation)
+    columns = tuple(every[members[0]] if len(members) == 1 else None for members in explanation.membership)
     title = explanation.output_names[which] if several else None
     is_whole = explanation.others is None
     words = Words() if explanation.provenance.link is None else Words(f="log-odds of f(x)", unit=", log-odds")

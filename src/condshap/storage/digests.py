@@ -17,11 +17,11 @@ import numpy.typing as npt
 from condshap import __version__
 from condshap.approaches.base import State
 from condshap.exceptions import OptionError
+from condshap.explanation import Explanation
 from condshap.types import Floats, Outputs
 from condshap.values.assignments import Part
 
 if TYPE_CHECKING:
-    from condshap.explanation import Explanation
     from condshap.game import Game
 
 _OF_APPROACHES_APART = {"device", "progress", "n_jobs"}
@@ -80,8 +80,6 @@ def with_other_model(digest: str, outputs: Outputs) -> str:
 
 def check_explanation(explanation: Any) -> None:
     """Refuse to refine what is no explanation."""
-    from condshap.explanation import Explanation
-
     if not isinstance(explanation, Explanation):
         raise OptionError(
             f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) returned."
@@ -105,8 +103,7 @@ def check_maker(explanation: Explanation, game: Game, predictions: Outputs) -> N
 
 
 def _facts_of(part: Part) -> dict[str, Any]:
-    given = part.approach.get_params() if hasattr(part.approach, "get_params") else {}
-    options = {key: repr(value) for key, value in given.items() if key not in _OF_APPROACHES_APART}
+    options = {key: repr(value) for key, value in part.options.items() if key not in _OF_APPROACHES_APART}
     return {"name": part.approach.name, "type": type(part.approach).__qualname__, "options": options}
 
 

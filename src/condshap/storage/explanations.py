@@ -17,18 +17,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from condshap.draw_check.result import DrawCheck
+from condshap.explanation import Explanation, Provenance
+from condshap.games.loss_explanation import LossExplanation, loss_explanation
 from condshap.options import as_path
 from condshap.storage.file_kinds import EXPLANATION, HEADER, LOSS_EXPLANATION, SEAL, FileKind, has_kind
 from condshap.storage.sealing import new_seal, sealed
 from condshap.storage.tables import StoredTable, check_same, refusing, restore_table, store_table
 from condshap.storage.writing import write_whole
 from condshap.types import Floats, Masks
+from condshap.values.table import ValueTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from condshap.explanation import Explanation
-    from condshap.games.loss_explanation import LossExplanation
 
 
 def save_explanation(explanation: Explanation, path: Path) -> None:
@@ -89,16 +90,10 @@ def load_explanation(path: str | Path) -> Any:
         found = _rebuild(arrow, about)
         if about["kind"] == EXPLANATION.name:
             return found
-        from condshap.games.loss_explanation import loss_explanation
-
         return loss_explanation(found, str(about["loss"]))
 
 
 def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
-    from condshap.draw_check.result import DrawCheck
-    from condshap.explanation import Explanation, Provenance
-    from condshap.values.table import ValueTable
-
     names, n_rows = about["names"], arrow.num_rows
     tail = (len(names["outputs"]),) if about["several_outputs"] else ()
     players = range(len(names["players"]))

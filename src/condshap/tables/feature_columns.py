@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from condshap.exceptions import SchemaError, listing
-from condshap.explanation import Explanation
 from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Table
+
+if TYPE_CHECKING:
+    from condshap.explanation import Explanation
 
 
 def feature_columns(explanation: Explanation, table: Table | None = None) -> list[Column]:

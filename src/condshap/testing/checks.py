@@ -145,6 +145,16 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
 
 
 @contract
+def check_an_error_to_be_measured_is_declared(case: Case) -> None:
+    """Samples have the error factor None exactly where ``error_is_measured`` is declared: fit measures it then."""
+    fitted, masks = case.fitted(), interior(case)
+    can = capabilities_of(fitted)
+    if can.samples:
+        samples = fitted.sample(case.rows, masks, N_SAMPLES, keys=row_keys(case.rows), seed=0)
+        assert (samples.error_factor is None) == can.error_is_measured, "error_is_measured must say what samples do"
+
+
+@contract
 def check_expects_what_it_knows(case: Case) -> None:
     """What is expected of an additive function of known features is its value, if the approach offers ``expect``."""
     fitted, masks = case.fitted(), interior(case)

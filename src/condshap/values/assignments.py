@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,11 @@ class Part:
     def can(self) -> Capabilities:
         """What the approach declares."""
         return capabilities_of(self.approach)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options by name, as scikit-learn's estimators know them; none of other objects."""
+        return dict(self.approach.get_params()) if hasattr(self.approach, "get_params") else {}
 
 
 def make_parts(approach: str | Approach | Sequence[str | Approach], plan: CoalitionPlan) -> tuple[Part, ...]:
@@ -70,4 +74,4 @@ def new_approach(approach: str | Approach) -> Any:
             "condshap.available_approaches() lists the names."
         )
     capabilities_of(approach)  # refused here, if at all
-    return clone(approach) if hasattr(approach, "get_params") else copy.deepcopy(approach)
+    return clone(approach, safe=False)  # a deep copy, where scikit-learn cannot clone it

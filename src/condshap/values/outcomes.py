@@ -48,7 +48,9 @@ class OutcomeSampler:
     def capabilities(self) -> Capabilities:
         """One sample suffices where nothing is random."""
         own = capabilities_of(self.approach)
-        return Capabilities(default_samples=1 if own.expects_exactly else own.default_samples)
+        if own.expects_exactly:
+            return Capabilities(default_samples=1)
+        return Capabilities(default_samples=own.default_samples, error_is_measured=own.error_is_measured)
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Outcomes:
         """Return outcomes (C, R, K, O) for coalitions (C, M) and rows (R, M)."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condshap.approaches.base import is_sampler
 from condshap.games.links import link_values
 from condshap.models.additive_proof import is_met
 from condshap.numerics.affine import AdditiveFunction
@@ -29,8 +28,6 @@ from condshap.values.table import Moments, Settings, ValueTable, join_rows
 
 if TYPE_CHECKING:
     from condshap.game import Game
-
-_FEW_SAMPLES = 8
 
 
 def value_table(
@@ -73,7 +70,7 @@ def error_factors(game: Game, rows: Rows, settings: Settings) -> Floats:
     factors = np.ones((len(game.plan.masks), len(game.predictor.output_names)))
     quiet = replace(settings, progress=False, n_jobs=1)  # a single call of the model
     for part in answering(game, game.parts, game.function):
-        if is_sampler(part.approach) and _has_unknown_error(part, rows, game):
+        if part.can.error_is_measured and len(part.positions):
             factors[part.positions] = measure_error_factors(
                 part,
                 ValueEngine(game.predictor, quiet),
@@ -137,14 +134,3 @@ def _complete(game: Game, moments: Moments, predictions: Outputs, positions: Ind
     errors = np.sqrt(variances, out=variances)
     n_evaluations = moments.n_evaluations + len(predictions) * int(is_grand.sum())
     return ValueTable(game.plan.masks[positions], values, errors, n_evaluations)
-
-
-def _has_unknown_error(part: Part, rows: Rows, game: Game) -> bool:
-    """Try one small sample to see whether the approach leaves its error to be measured."""
-    if len(part.positions) == 0:
-        return False
-    first = part.positions[:1]
-    keys = np.zeros(1, dtype=np.uint64)
-    n_samples = min(int(game.n_samples[first[0]]), _FEW_SAMPLES)
-    samples = part.approach.sample(rows[:1], game.masks[first], n_samples, keys=keys, seed=game.seed)
-    return samples.error_factor is None

@@ -14,6 +14,7 @@ import numpy as np
 from condshap.coalitions import CoalitionPlan
 from condshap.models.predictor import Predictor
 from condshap.precision.sample_sizes import allocate_samples
+from condshap.schema import FeatureSchema
 from condshap.seeding import derive_seed
 from condshap.solvers import solve_shapley
 from condshap.storage.file_kinds import FileKind
@@ -104,8 +105,6 @@ def _sampled_values(problem: Problem, design: Burr) -> tuple[Floats, Floats]:
 
 def _predictions(problem: Problem) -> Floats:
     """f(x) of the explained rows, shape (R,)."""
-    from condshap.schema import FeatureSchema
-
     schema = FeatureSchema.learn(problem.X_train)
     rows = schema.encode(problem.X)
     return np.asarray(Predictor.of(problem.model, schema, rows)(rows)[:, 0])
