@@ -174,3 +174,14 @@ def test_links_of_the_readme_lead_somewhere_and_its_pictures_are_small():
     pictures = [ROOT / link for link in links if link.endswith(".png")]
     assert len(pictures) == 2
     assert all(path.stat().st_size < 150_000 for path in pictures)
+
+
+def test_sections_of_the_benchmarks_that_pages_name_are_there():
+    overview = (ROOT / "benchmarks" / "README.md").read_text()
+    named = [
+        (page.name, " ".join(title.split()))
+        for page in [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.py")]
+        for title in re.findall(r'`benchmarks/README\.md`,?\s+\(?"([^"]+)"', page.read_text())
+    ]
+    assert len(named) > 5
+    assert [(page, title) for page, title in named if title not in overview] == []

@@ -125,6 +125,14 @@ def test_explain_spells_out_every_option_of_the_explainer():
     assert set(spelled) - set(options) == {"X_train", "X", "categorical"}
 
 
+def test_type_checkers_know_the_options_of_explain_as_those_of_the_explainer():
+    from condshap.explainer import ExplainerOptions
+
+    options = dict(cs.Explainer.__init__.__annotations__)
+    del options["model"], options["return"]
+    assert {name: kind.__forward_arg__ for name, kind in ExplainerOptions.__annotations__.items()} == options
+
+
 def test_options_are_keyword_only_with_the_defaults_of_the_design():
     options = inspect.signature(cs.Explainer).parameters
     assert all(p.kind is p.KEYWORD_ONLY for name, p in options.items() if name != "model")

@@ -113,7 +113,8 @@ class Settings:
     confounding: Annotated[
         list[YesNo] | None,
         typer.Option(
-            help="With --causal-ordering: causal values; whether components are confounded, once for all or one each."
+            help="With --causal-ordering: causal values. Whether something unseen causes the columns of a component "
+            "together: once for all components, or once for each."
         ),
     ] = None
     asymmetric: Annotated[

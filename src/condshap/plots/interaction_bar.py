@@ -13,14 +13,11 @@ from condshap.plots.player_sets import one_output
 from condshap.plots.selection import find_rows
 from condshap.plots.style import (
     DARK,
-    LABEL_SIZE,
     NEUTRAL,
     amounts,
     error_bars,
     height_of,
-    list_amounts,
-    list_names,
-    name_output,
+    label_lines,
     new_axes,
     signed_bars,
 )
@@ -69,10 +66,8 @@ def interaction_bar(
         ax.set_xlim(*limits)
     elif not is_one:
         ax.set_xlim(left=0.0)
-    list_names(ax, [chosen.label(int(which)) for which in largest])
-    list_amounts(ax, amounts(shown, signed=is_one))
     what = chosen.index if is_one else f"mean |{chosen.index}| of {len(positions)} rows"
     some = f", the largest {len(shown)} of {len(values)}" if len(shown) < len(values) else ""
-    ax.set_xlabel(what + some, fontsize=LABEL_SIZE)
-    name_output(ax, chosen.output)
+    labels = [chosen.label(int(which)) for which in largest]
+    label_lines(ax, labels, amounts(shown, signed=is_one), what + some, chosen.output)
     return ax

@@ -170,6 +170,14 @@ def name_output(ax: Axes, output: str | None) -> None:
         ax.set_title(shorten(output), fontsize=TITLE_SIZE)
 
 
+def label_lines(ax: Axes, names: Sequence[str], texts: Sequence[str], below: str, output: str | None) -> None:
+    """Name every line on the left, write its number on the right, and say what is drawn, and of which output."""
+    list_names(ax, names)
+    list_amounts(ax, texts)
+    ax.set_xlabel(below, fontsize=LABEL_SIZE)
+    name_output(ax, output)
+
+
 def open_frame(ax: Axes, *sides: str) -> None:
     """Take away the lines at the top and right of the axes, and at other sides."""
     for side in ("top", "right", *sides):

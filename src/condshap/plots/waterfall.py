@@ -15,14 +15,11 @@ from condshap.plots.selection import OneOutput, find_row, make_lines, one_loss, 
 from condshap.plots.style import (
     DARK,
     GREY,
-    LABEL_SIZE,
     NEUTRAL,
     amounts,
     error_bars,
     height_of,
-    list_amounts,
-    list_names,
-    name_output,
+    label_lines,
     new_axes,
     signed_bars,
     with_value,
@@ -87,12 +84,11 @@ def waterfall(
     if not values.any():
         ax.set_xlim(base - 1.0, base + 1.0)
     f_x, start = amounts(np.array([prediction, base]), signed=False, like=values)
-    list_names(ax, [f"{words.f} = {f_x}", *(step.label for step in steps), f"{words.base} = {start}"])
+    labels = [f"{words.f} = {f_x}", *(step.label for step in steps), f"{words.base} = {start}"]
+    texts = ["", *amounts(np.array([step.value for step in steps])), ""]
+    label_lines(ax, labels, texts, words.prediction + words.unit, chosen.output)
     for line in (0, -1):
         ax.get_yticklabels()[line].set_fontweight("bold")
-    list_amounts(ax, ["", *amounts(np.array([step.value for step in steps])), ""])
-    ax.set_xlabel(words.prediction + words.unit, fontsize=LABEL_SIZE)
-    name_output(ax, chosen.output)
     return ax
 
 

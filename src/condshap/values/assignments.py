@@ -34,6 +34,18 @@ class Part:
         return dict(self.approach.get_params()) if hasattr(self.approach, "get_params") else {}
 
 
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """An approach inside of another one that answers in its place, under its name."""
+
+    approach: Any
+
+    @property
+    def name(self) -> str:
+        """Of the approach."""
+        return str(self.approach.name)
+
+
 def make_parts(approach: str | Approach | Sequence[str | Approach], plan: CoalitionPlan) -> tuple[Part, ...]:
     """One part for a single approach, one per different approach for a list over coalition sizes 1, ..., P-1.
 

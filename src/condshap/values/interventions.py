@@ -17,7 +17,7 @@ from condshap.exceptions import ApproachError
 from condshap.numerics.chains import Chain
 from condshap.seeding import hash_words, row_keys, stage_word, stream_words
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.values.assignments import Part
+from condshap.values.assignments import Part, Wrapped
 
 _DONORS = 64  # of which one is chosen, where an approach does not say how many it wants
 _NUMBERS = 2**22  # positions of donors at once
@@ -56,16 +56,10 @@ def check_intervenes(parts: Sequence[Part]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class CausalSampler:
+class CausalSampler(Wrapped):
     """A sampler whose conditional draws are put together along a chain."""
 
-    approach: Any
     chain: Chain
-
-    @property
-    def name(self) -> str:
-        """Of the approach."""
-        return str(self.approach.name)
 
     @property
     def capabilities(self) -> Capabilities:

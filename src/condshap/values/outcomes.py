@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from condshap.approaches.base import (
 from condshap.exceptions import ModelError
 from condshap.numerics.affine import AdditiveFunction, add_terms
 from condshap.types import Floats, Masks, RowKeys, Rows
-from condshap.values.assignments import Part
+from condshap.values.assignments import Part, Wrapped
 
 
 def without_model(parts: Sequence[Part], function: AdditiveFunction | None) -> tuple[Part, ...]:
@@ -33,16 +32,10 @@ def without_model(parts: Sequence[Part], function: AdditiveFunction | None) -> t
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeSampler:
+class OutcomeSampler(Wrapped):
     """A sampler with an additive model behind it: gives what it expects, where it can, else the values at samples."""
 
-    approach: Any
     function: AdditiveFunction
-
-    @property
-    def name(self) -> str:
-        """Of the approach."""
-        return str(self.approach.name)
 
     @property
     def capabilities(self) -> Capabilities:
