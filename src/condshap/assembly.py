@@ -114,7 +114,7 @@ def assemble_explanation(
         feature_names=game.schema.names,
         player_names=game.players.names,
         output_names=game.predictor.output_names,
-        membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in game.players.membership),
+        membership=game.players.features,
         provenance=provenance,
     )
 

@@ -18,7 +18,6 @@ from condshap.explaining import ask, encode_rows, explain_rows, finish, get_read
 from condshap.explanation import Explanation
 from condshap.game import Asked, Game
 from condshap.games.explaining_losses import explain_loss_rows
-from condshap.games.links import linked
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.losses import LossFunction, make_losses
 from condshap.learning import learn, prepare, settings_of
@@ -26,6 +25,7 @@ from condshap.options import as_path, check_integer
 from condshap.precision.automatic import explain_until, known_table
 from condshap.storage.digests import check_explanation, check_maker
 from condshap.types import Floats, Model, Table
+from condshap.values.links import linked
 from condshap.values.predictions import predict_rows
 
 

@@ -16,7 +16,6 @@ from condshap.approaches.base import check_missing, check_sizes
 from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.explanation import Explanation
 from condshap.game import Asked, Game, Setup
-from condshap.games.links import check_probabilities
 from condshap.learning import Prepared, learn, prepare, settings_of
 from condshap.models.additive_proof import warn_if_missed
 from condshap.precision.automatic import explain_until
@@ -24,6 +23,7 @@ from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
 from condshap.solvers import solve_shapley
 from condshap.types import Outputs, Rows, Table
+from condshap.values.links import check_probabilities
 from condshap.values.null_players import even_out, find_null_players, settle
 from condshap.values.predictions import check_scale, predict_early, predict_rows
 from condshap.values.table import Settings

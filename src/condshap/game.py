@@ -62,8 +62,7 @@ class Setup:
     @property
     def chain(self) -> Chain | None:
         """How unknown features are drawn after known ones were set; None where v(S) is conditional."""
-        is_causal = self.ordering is not None and self.ordering.is_causal
-        return chain_of(self.ordering, self.players) if self.ordering is not None and is_causal else None
+        return chain_of(self.ordering, self.players)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,6 @@ from condshap.draw_check import DrawCheck
 from condshap.draw_check.checking import announce_departures, check_draws
 from condshap.exceptions import CoalitionError, CondShapWarning, OptionError
 from condshap.game import Game, Setup
-from condshap.games.links import check_link, check_training
 from condshap.models.additive_proof import TrainingProof
 from condshap.models.predictor import Predictor
 from condshap.models.read_additive import find_knots, kind_of_reading, read_function
@@ -49,6 +48,7 @@ from condshap.types import Indices, Outputs, Rows, Table
 from condshap.values.assignments import Part, make_parts
 from condshap.values.engine import ValueEngine
 from condshap.values.interventions import check_intervenes, intervene
+from condshap.values.links import check_link, check_training
 from condshap.values.null_players import find_constants, find_unread
 from condshap.values.outcomes import without_model
 from condshap.values.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
@@ -117,7 +117,7 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
     plan, pairs = _make_plan(explainer, len(players), ordering)
     usual = _learning_plan(plan, pairs)
     parts = make_parts(explainer.approach, plan)
-    chain = None if ordering is None or not ordering.is_causal else chain_of(ordering, players)
+    chain = chain_of(ordering, players)
     if chain is not None:
         check_intervenes(parts)
     for part in parts:
@@ -350,10 +350,8 @@ def _check_draws(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows
     plan, masks = setup.plan, setup.masks
     if setup.chain is not None:
         plan = _of_features(plan, setup.players, setup.chain)
-        masks, parts = (
-            plan.masks,
-            [replace(part, positions=np.arange(len(plan.masks))[plan.interior]) for part in parts],
-        )
+        masks, every = plan.masks, np.arange(len(plan.masks))[plan.interior]
+        parts = [replace(part, positions=every) for part in parts]
     found = check_draws(parts, rows, setup.schema, plan, masks, seed=setup.seed)
     announce_departures(found, parts)
     return found

@@ -29,7 +29,7 @@ STAGES = {  # the longest name that fits a module counts; a module imports its o
     "explanation": 7, "evaluation": 7, "ranking": 7, "storage/explanations": 7, "precision/convergence": 7,
     "tables/feature_columns": 7, "reporting/notebook": 7, "views": 7,
     "games/__init__": 7, "games/exact_tables": 7, "games/interactions": 7, "games/owen": 7,
-    "games/links": 5, "games/loss_explanation": 7, "plots": 8,
+    "games/loss_explanation": 7, "plots": 8,
     "__init__": ANYTHING, "__main__": ANYTHING, "assembly": ANYTHING, "explainer": ANYTHING,
     "explaining": ANYTHING, "learning": ANYTHING,
     "game": 6, "comparison": ANYTHING,

@@ -69,9 +69,10 @@ class Ordering:
         return " -> ".join(", ".join(component) for component in self.names(players))
 
 
-def chain_of(ordering: Ordering, players: Players) -> Chain:
-    """How features are drawn under a causal order."""
-    assert ordering.confounded is not None
+def chain_of(ordering: Ordering | None, players: Players) -> Chain | None:
+    """How features are drawn after others were set; None where v(S) is conditional."""
+    if ordering is None or ordering.confounded is None:
+        return None
     components = [np.asarray(players.membership[list(one)].any(axis=0)) for one in ordering.components]
     return Chain(np.stack(components), ordering.confounded)
 

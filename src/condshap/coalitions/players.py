@@ -48,6 +48,11 @@ class Players:
         """Return the number of players P."""
         return len(self.names)
 
+    @property
+    def features(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of every player's features."""
+        return tuple(tuple(np.flatnonzero(row).tolist()) for row in self.membership)
+
     def feature_masks(self, masks: Masks) -> Masks:
         """Coalitions of players (C, P) -> known features (C, M)."""
         if np.array_equal(self.membership, np.eye(len(self.names), dtype=bool)):

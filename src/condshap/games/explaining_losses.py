@@ -24,7 +24,7 @@ from condshap.runtime.announcing import overheard
 from condshap.seeding import derive_seed
 from condshap.solvers import ShapleyValues, solve_shapley
 from condshap.tables.reading import snapshot
-from condshap.types import Floats, Indices
+from condshap.types import Floats, Indices, Masks
 from condshap.values.null_players import even_out, find_null_players, settle
 from condshap.values.table import Settings, ValueTable
 from condshap.values.valuation import is_read, value_table
@@ -87,10 +87,7 @@ def explain_loss_rows(
     own = _LossGame(game, asked, losses, settings)
     is_null = find_null_players(asked.rows, game.constants, game.unread, game.players.membership)
     with overheard() as warned:
-        found = _with_plan(own) if tolerance is None else _until(own, check_tolerance(tolerance))
-        if tolerance is None:
-            even = even_out(found.table, is_null)
-            found = replace(found, table=even, solved=solve_shapley(even.values, even.std_errors, game.plan))
+        found = _with_plan(own, is_null) if tolerance is None else _until(own, check_tolerance(tolerance))
         solved = settle(found.solved, is_null)
         warn_if_blurred(solved, found.plan, ("loss",), is_automatic=tolerance is not None)
         warn_if_missed(is_read(game, asked.rows, asked.predictions))
@@ -118,7 +115,7 @@ def explain_loss_rows(
         data=snapshot(asked.X),
         feature_names=game.schema.names,
         player_names=game.players.names,
-        membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in game.players.membership),
+        membership=game.players.features,
         provenance=about,
     )
 
@@ -135,11 +132,10 @@ class _Found:
     n_iterations: int | None = None
 
 
-def _with_plan(own: _LossGame) -> _Found:
+def _with_plan(own: _LossGame, is_null: Masks) -> _Found:
     plan = own.game.plan
-    table = own.table(np.arange(len(plan.masks)), np.arange(len(own.asked.rows)))
-    nothing = np.zeros((len(own.asked.rows), plan.n_players, 1))
-    return _Found(plan, own.game.n_samples, table, ShapleyValues(nothing, nothing))
+    table = even_out(own.table(np.arange(len(plan.masks)), np.arange(len(own.asked.rows))), is_null)
+    return _Found(plan, own.game.n_samples, table, solve_shapley(table.values, table.std_errors, plan))
 
 
 def _until(own: _LossGame, tolerance: float) -> _Found:

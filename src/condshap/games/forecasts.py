@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from condshap.approaches import find_approach
 from condshap.exceptions import ModelError, OptionError, SchemaError, listing
 from condshap.explainer import Explainer
 from condshap.explaining import finish, get_ready
@@ -19,6 +18,7 @@ from condshap.games.timeline import Timeline
 from condshap.models.calling import describe_model, is_instance
 from condshap.options import check_choice, find_named
 from condshap.types import Indices, Model
+from condshap.values.assignments import new_approach
 
 
 def explain_forecast(
@@ -136,8 +136,7 @@ def _columns_of(categorical: Iterable[str], windows: Windows) -> list[str]:
 def _check_gaps(approach: Any, windows: Windows, train: Indices, explained: Indices) -> None:
     """Refuse gaps, with the variables and times where they are, unless every approach handles them."""
     entries = approach if isinstance(approach, (list, tuple)) else [approach]
-    found = [find_approach(entry) if isinstance(entry, str) else entry for entry in entries]
-    unable = [one for one in found if not getattr(one, "handles_missing", False)]
+    unable = [one for one in map(new_approach, entries) if not one.handles_missing]
     if not unable:
         return
     used = np.concatenate([train, explained])

@@ -12,13 +12,13 @@ from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.coalitions.nested import beginning
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
-from condshap.games.links import linked, linked_range
 from condshap.models.additive_proof import warn_if_missed
 from condshap.options import check_tolerance
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
 from condshap.types import Indices
+from condshap.values.links import linked, linked_range
 from condshap.values.null_players import find_null_players, settle
 from condshap.values.table import Settings, ValueTable
 from condshap.values.valuation import is_read, value_table

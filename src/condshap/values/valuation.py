@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from condshap.games.links import link_values
 from condshap.models.additive_proof import is_met
 from condshap.numerics.affine import AdditiveFunction
 from condshap.precision.error_factors import measure_error_factors
@@ -22,6 +21,7 @@ from condshap.types import Floats, Indices, Masks, Outputs, Rows
 from condshap.values.assignments import Part, restrict_parts
 from condshap.values.engine import ValueEngine
 from condshap.values.interventions import intervene
+from condshap.values.links import link_values
 from condshap.values.outcomes import without_model
 from condshap.values.predictions import fillers_of
 from condshap.values.table import Moments, Settings, ValueTable, join_rows
