@@ -71,8 +71,9 @@ class Ordering:
 
 def chain_of(ordering: Ordering | None, players: Players) -> Chain | None:
     """How features are drawn after others were set; None where v(S) is conditional."""
-    if ordering is None or ordering.confounded is None:
+    if ordering is None or not ordering.is_causal:
         return None
+    assert ordering.confounded is not None
     components = [np.asarray(players.membership[list(one)].any(axis=0)) for one in ordering.components]
     return Chain(np.stack(components), ordering.confounded)
 
