@@ -1,12 +1,10 @@
-"""Explainers come back from their file as they went in, or not at all."""
+"""A saved explainer is the same explainer: numbers, tables, options, to the last bit."""
 
 from __future__ import annotations
 
-import json
 import pickle
 import subprocess
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,48 +13,27 @@ import pyarrow as pa
 import pytest
 import safetensors
 import safetensors.numpy
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier, RandomForestRegressor
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import condshap as cs
-from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, State
-from condshap.exceptions import ModelError, NotFittedError, StorageError
-from condshap.storage.file_kinds import EXPLAINER
+from condshap.approaches.base import State
 from condshap.storage.plain_values import restore_values, store_values
-from condshap.storage.state_file import read_state, write_state, write_tensors
-from condshap.testing import example_table
+from condshap.storage.state_file import read_state, write_state
+from tests.unit.storage.explainers_there_and_back import TABLE, fitted, same_answers, score, scores, there_and_back
 
-TABLE = example_table(60)
 COLUMNS = {"continuous": ["a", "b", "c"], "categorical": ["d", "e", "f"], "mixed": ["a", "b", "d", "e"]}
+
+
 NEEDS = {
     "continuous": {cs.Kind.CONTINUOUS},
     "categorical": {cs.Kind.CATEGORICAL},
     "mixed": {cs.Kind.CONTINUOUS, cs.Kind.CATEGORICAL},
 }
-
-
-def score(table):
-    """A model of whatever columns there are."""
-    out = np.zeros(len(table))
-    for name, wanted in (("d", "low"), ("e", True), ("f", "yes")):
-        if name in table:
-            out += np.asarray(table[name]) == wanted
-    for name in "abc":
-        if name in table:
-            out += np.sin(np.asarray(table[name], dtype=float))
-    return out
-
-
-def scores(table):
-    return np.column_stack([score(table), np.exp(-score(table))])
-
-
-def other_score(table):
-    return score(table) + 1.0
 
 
 def approach_for(name):
@@ -68,27 +45,6 @@ def pairs():
     for name in cs.available_approaches():
         supports = cs.approaches.find_approach(name).supports
         yield from ((name, kind) for kind in COLUMNS if NEEDS[kind] <= supports)
-
-
-def fitted(table, model=score, **options):
-    return cs.Explainer(model, **{"seed": 3, **options}).fit(table)
-
-
-def there_and_back(explainer, folder, model=None, **options):
-    explainer.save(folder / "explainer")
-    return cs.load_explainer(folder / "explainer", explainer.model if model is None else model, **options)
-
-
-def same_answers(ours, theirs, rows):
-    a, b = ours.explain(rows), theirs.explain(rows)
-    for name in ("values", "base_values", "predictions", "std_errors"):
-        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-    for name in ("coalitions", "values", "std_errors", "n_evaluations"):
-        np.testing.assert_array_equal(getattr(a.value_table, name), getattr(b.value_table, name))
-    for name in ("feature_names", "player_names", "output_names", "membership"):
-        assert getattr(a, name) == getattr(b, name), name
-    untimed = [replace(e.provenance, seconds={"fit": e.provenance.seconds["fit"]}) for e in (a, b)]
-    assert untimed[0] == untimed[1]
 
 
 # --- every approach, every kind of table ------------------------------------------------------------------------------
@@ -217,9 +173,6 @@ def test_loaded_explainer_gives_the_same_numbers_in_another_process(tmp_path):
     theirs = [float.fromhex(value) for value in numbers.split()]
     np.testing.assert_allclose(theirs, explainer(X[:4]).values.ravel(), rtol=0, atol=1e-12)
     assert loads_torch == "False"
-
-
-# --- tables, models and options ---------------------------------------------------------------------------------------
 
 
 def tables():
@@ -400,298 +353,3 @@ def test_values_keep_their_types(tmp_path):
     }
     write_state(store_values(values, "a test"), tmp_path / "state")
     assert repr(restore_values(read_state(tmp_path / "state"))) == repr(values)
-
-
-# --- approaches of one's own ------------------------------------------------------------------------------------------
-
-
-class Centre:
-    """A sampler that knows one thing only: the mean."""
-
-    name = "centre"
-    supports = CONTINUOUS_ONLY
-    handles_missing = False
-
-    def fit(self, X, schema, *, plan, seed):
-        self.mean_ = X.mean(axis=0)
-        return self
-
-    def sample(self, X, masks, n_samples, *, keys, seed):
-        rows = np.where(masks[:, None, :], X, self.mean_)[:, :, None, :]
-        return DrawnRows(np.repeat(rows, n_samples, axis=2), error_factor=0.0)
-
-
-class StorableCentre(Centre):
-    capabilities = Capabilities(is_storable=True)
-
-    def to_state(self):
-        return State({"mean": self.mean_}, {})
-
-    @classmethod
-    def from_state(cls, state):
-        own = cls()
-        own.mean_ = state.arrays["mean"]
-        return own
-
-
-def centre_that_stores(state):
-    return type("Odd", (StorableCentre,), {"to_state": lambda self: state})()
-
-
-def test_an_approach_without_states_cannot_be_saved(tmp_path):
-    explainer = fitted(TABLE[["a", "b"]], approach=Centre())
-    with pytest.raises(StorageError, match=r"must have to_state and from_state.*got 'centre' \(Centre\).*Add these"):
-        explainer.save(tmp_path / "explainer")
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_approach_of_ones_own_is_loaded_with_its_class(tmp_path):
-    table = TABLE[["a", "b"]]
-    explainer = fitted(table, approach=StorableCentre())
-    same_answers(explainer, there_and_back(explainer, tmp_path, approaches=[StorableCentre]), table[:3])
-    with pytest.raises(
-        StorageError, match=r"'centre' that is not one of condshap's.*got \[\].*approaches=\[ItsClass\]"
-    ):
-        cs.load_explainer(tmp_path / "explainer", score)
-
-
-def test_an_own_approach_with_the_name_of_ours_is_not_mixed_up_with_it(tmp_path):
-    own = type("Gaussian", (StorableCentre,), {"name": "gaussian"})
-    explainer = fitted(TABLE[["a", "b"]], approach=own())
-    with pytest.raises(StorageError, match="'gaussian' that is not one of condshap's"):
-        there_and_back(explainer, tmp_path)
-    assert isinstance(there_and_back(explainer, tmp_path, approaches=[own]).parts_[0].approach, own)
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ({"mean": 1}, "to_state must return a condshap.approaches.base.State, got dict"),
-        (
-            State({"mean": np.array(["a"])}, {}),
-            "must hold booleans, integers or floats, got an array of <U1 as '.*mean'",
-        ),
-        (State({"mean": [1.0]}, {}), "got list as '.*mean'"),
-        (State({}, {"when": object()}), "must be what JSON can hold"),
-    ],
-)
-def test_states_that_cannot_be_stored_are_refused(tmp_path, state, words):
-    explainer = fitted(TABLE[["a", "b"]], approach=centre_that_stores(state))
-    with pytest.raises(StorageError, match=words):
-        explainer.save(tmp_path / "explainer")
-    assert not list(tmp_path.iterdir())
-
-
-class OwnRegressor(BaseEstimator):
-    def fit(self, X, y):
-        self.mean_ = y.mean()
-        return self
-
-    def predict(self, X):
-        return np.full(len(X), self.mean_)
-
-
-@pytest.mark.parametrize("approach", [cs.approaches.RegressionSeparate, cs.approaches.RegressionSurrogate])
-def test_a_regressor_that_may_hold_code_is_refused(tmp_path, approach):
-    explainer = fitted(TABLE[["a", "b"]], approach=approach(OwnRegressor()))
-    with pytest.raises(
-        StorageError, match=r"must be made of types that hold numbers and no code.*OwnRegressor.*Use one"
-    ):
-        explainer.save(tmp_path / "explainer")
-
-
-def test_an_option_that_is_not_plain_is_refused(tmp_path):
-    explainer = fitted(TABLE[["a", "b"]], approach="gaussian")
-    explainer.seed = object()
-    with pytest.raises(StorageError, match=r"'seed' of the explainer must be plain.*got object. Give it"):
-        explainer.save(tmp_path / "explainer")
-
-
-def test_an_option_that_is_a_table_of_something_odd_is_named():
-    with pytest.raises(StorageError, match="'sigma' of a thing must come back from a file unchanged"):
-        store_values({"sigma": pd.DataFrame({"a": [1j, 2j]})}, "a thing")
-
-
-# --- bad input --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def saved(tmp_path):
-    fitted(TABLE[["a", "b", "c"]], approach="empirical").save(tmp_path / "explainer")
-    return tmp_path / "explainer"
-
-
-def change(path, alter):
-    """Read a saved explainer, let `alter(tensors, about)` change it, and write it again."""
-    with safetensors.safe_open(path, framework="numpy") as file:
-        about = json.loads(file.metadata()["condshap"])
-        tensors = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118 - no mapping
-    alter(tensors, about)
-    write_tensors(path, tensors, json.dumps(about), EXPLAINER)  # sealed, as if nothing were wrong
-
-
-def test_an_explainer_that_is_not_fitted_cannot_be_saved(tmp_path):
-    with pytest.raises(NotFittedError, match="must be fitted before it is saved"):
-        cs.Explainer(score, approach="gaussian").save(tmp_path / "explainer")
-
-
-def test_an_approach_that_was_set_after_the_fit_cannot_be_saved(tmp_path):
-    explainer = fitted(TABLE[["a", "b", "c"]], approach="gaussian").set_params(approach=["gaussian", "copula"])
-    with pytest.raises(StorageError, match="with the approach that it was fitted with"):
-        explainer.save(tmp_path / "explainer")
-
-
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.95])
-def test_truncated_file_is_refused(saved, share):
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(StorageError, match=r"explainer' must be a complete safetensors file, but cannot"):
-        cs.load_explainer(saved, score)
-
-
-def test_files_of_others_are_refused(tmp_path):
-    TABLE.to_parquet(tmp_path / "rows.parquet")
-    (tmp_path / "text").write_text("not an explainer at all " * 20)
-    for name in ("rows.parquet", "text"):
-        with pytest.raises(StorageError, match=f"{name}' must be a complete safetensors file"):
-            cs.load_explainer(tmp_path / name, score)
-    safetensors.numpy.save_file({"x": np.zeros(2)}, tmp_path / "other")
-    with pytest.raises(
-        StorageError, match="must be an explainer saved by condshap, but is some other safetensors file"
-    ):
-        cs.load_explainer(tmp_path / "other", score)
-
-
-def test_missing_file_and_folder_are_refused(tmp_path):
-    for path in (tmp_path / "nowhere", tmp_path):
-        with pytest.raises(StorageError, match=f"must be an existing file, got '{path}'. Check the path"):
-            cs.load_explainer(path, score)
-
-
-def test_paths_that_cannot_be_written_are_refused(tmp_path, saved):
-    explainer = cs.load_explainer(saved, score)
-    (tmp_path / "folder").mkdir()
-    for path in (tmp_path / "folder", tmp_path / "no" / "such", saved / "below a file"):
-        with pytest.raises(StorageError, match=f"must be saved to a writable path, got '{path}'.*Choose another path"):
-            explainer.save(path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["explainer", "folder"]
-
-
-def test_saving_leaves_the_usual_permissions_and_nothing_else(tmp_path, saved):
-    (tmp_path / "usual").touch()
-    assert saved.stat().st_mode == (tmp_path / "usual").stat().st_mode
-    assert {path.name for path in tmp_path.iterdir()} == {"usual", "explainer"}
-
-
-def test_file_of_another_format_version_is_refused_with_its_writer(saved):
-    change(saved, lambda tensors, about: about.update(format_version=99, written_by="7.1"))
-    with pytest.raises(
-        StorageError, match=r"must have format version 4, got 99, written by condshap 7.1. Read it with"
-    ):
-        cs.load_explainer(saved, score)
-
-
-@pytest.mark.parametrize("text", ["{", "[]", "3", "{}", '"explainer"'])
-def test_damaged_json_is_refused(saved, text):
-    safetensors.numpy.save_file({"x": np.zeros(2)}, saved, {"condshap": text})
-    with pytest.raises(StorageError, match="part of it is missing or damaged"):
-        cs.load_explainer(saved, score)
-
-
-def test_a_file_of_another_kind_is_refused(tmp_path, saved):
-    network = cs.VAEAC(epochs=1, width=4, depth=1, latent=1, device="cpu").fit(TABLE[["a", "b"]])
-    network.save(tmp_path / "network")
-    with pytest.raises(StorageError, match=r"network' must be of kind 'explainer', got 'networks'. Check the path"):
-        cs.load_explainer(tmp_path / "network", score)
-    with pytest.raises(StorageError, match=r"explainer' must be of kind 'networks', got 'explainer'. Check the path"):
-        cs.VAEAC.load(saved)
-
-
-def test_every_array_is_needed(saved):
-    content, names = saved.read_bytes(), set(safetensors.numpy.load_file(saved))
-    for name in names:
-        saved.write_bytes(content)
-        change(saved, lambda tensors, about, name=name: tensors.pop(name))
-        with pytest.raises(StorageError, match=r"part of it is missing or damaged.*Save it again"):
-            cs.load_explainer(saved, score)
-
-
-def test_every_fact_is_needed(saved):
-    content, facts = saved.read_bytes(), []
-    change(saved, lambda tensors, about: facts.extend(about["facts"]))
-    for name in facts:
-        saved.write_bytes(content)
-        change(saved, lambda tensors, about, name=name: about["facts"].pop(name))
-        with pytest.raises(StorageError, match="part of it is missing or damaged"):
-            cs.load_explainer(saved, score)
-
-
-@pytest.mark.parametrize(
-    "alter",
-    [
-        lambda tensors, about: about["facts"]["learned"].pop("error_factors"),
-        lambda tensors, about: about["facts"]["options"].update(nonsense=3),
-        lambda tensors, about: about["facts"]["schema"].update(columns=3),
-        lambda tensors, about: about["facts"]["part_0"].pop("name"),
-        lambda tensors, about: about["facts"]["part_0"]["state"]["options"].update(nonsense=3),
-        lambda tensors, about: about["facts"]["part_0"]["state"]["options"].update(sigma={"kind": "odd", "key": "a"}),
-        lambda tensors, about: about["facts"]["plan"].update(masks={"kind": "code", "key": "masks/0"}),
-        lambda tensors, about: about["facts"]["approach"].update(choices=[7]),
-        lambda tensors, about: about.pop("same"),
-        lambda tensors, about: tensors.update({"part_0/positions": np.array([99])}),
-        lambda tensors, about: tensors.update({"plan/weights/1": np.zeros(3)}),
-    ],
-)
-def test_file_with_a_part_missing_or_damaged_is_refused(saved, alter):
-    change(saved, alter)
-    with pytest.raises(StorageError, match="missing or damaged"):
-        cs.load_explainer(saved, score)
-
-
-def test_file_that_names_types_that_may_run_code_is_refused(tmp_path):
-    import skops.io
-
-    explainer = fitted(TABLE[["a", "b"]], approach="regression_surrogate")
-    explainer.save(tmp_path / "explainer")
-    bad = np.frombuffer(skops.io.dumps((OwnRegressor(),)), dtype=np.uint8)
-    change(tmp_path / "explainer", lambda tensors, about: tensors.update({"part_0/state/models": bad}))
-    with pytest.raises(StorageError, match=r"hold numbers and no code, got also \['.*OwnRegressor'\]"):
-        cs.load_explainer(tmp_path / "explainer", score)
-    junk = np.arange(50, dtype=np.uint8)
-    change(tmp_path / "explainer", lambda tensors, about: tensors.update({"part_0/state/models": junk}))
-    with pytest.raises(StorageError, match="must be an estimator whose packages are installed, but loading failed"):
-        cs.load_explainer(tmp_path / "explainer", score)
-
-
-# --- another model ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model", [scores, lambda table: scores(table)[:, :0]])
-def test_a_model_with_other_outputs_is_refused(saved, model):
-    with pytest.raises(ModelError, match=r"must have the outputs of the one|must return one row of outputs"):
-        cs.load_explainer(saved, model)
-
-
-def test_a_classifier_with_other_classes_is_refused_with_both_names(tmp_path):
-    table = TABLE[["a", "b", "c"]]
-    one, other = (LogisticRegression().fit(table, np.array([*names])[np.arange(60) % 2]) for names in ("uv", "uw"))
-    explainer = fitted(table, one, approach="gaussian")
-    with pytest.raises(ModelError, match=r"fitted with, \['u', 'v'\], got \['u', 'w'\]. Pass that model, or fit a new"):
-        there_and_back(explainer, tmp_path, other)
-
-
-def test_a_model_that_takes_other_columns_is_refused(tmp_path):
-    table = TABLE[["a", "b", "c"]]
-    explainer = fitted(table, LinearRegression().fit(table, table["a"]), approach="gaussian")
-    with pytest.raises(ModelError, match="LinearRegression must accept"):
-        there_and_back(explainer, tmp_path, LinearRegression().fit(table[["a", "b"]], table["a"]))
-
-
-def test_a_model_that_predicts_otherwise_is_announced_and_written_down(saved):
-    with pytest.warns(cs.CondShapWarning, match=r"must be the one.*8 training rows differ.*up to 1, where.*fit a new"):
-        loaded = cs.load_explainer(saved, other_score)
-    assert "differ from the saved ones" in loaded.explain(TABLE[["a", "b", "c"]][:2]).provenance.warnings[-1]
-
-
-def test_a_model_that_only_rounds_otherwise_is_the_same(saved):
-    cs.load_explainer(saved, lambda table: score(table).astype(np.float32))
