@@ -1,1 +1,1 @@
-"""Other games than the share of a prediction: causal orders, losses, interactions, unions, forecasts."""
+"""Other games than the share of a prediction: losses, interactions, unions, forecasts."""
