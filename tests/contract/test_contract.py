@@ -32,6 +32,8 @@ class _Broken:
         self.inner = find_approach("gaussian")()
         self.supports, self.handles_missing, self.needs_model = self.inner.supports, False, False
         self.calls = 0
+        if fault == "does not know its error":
+            self.capabilities = Capabilities(knows_error=True)
         if fault.startswith("expects"):
             self.capabilities = Capabilities(expects=True, expects_exactly=True)
             self.expect = lambda *a, function, **options: self.expected(
@@ -85,6 +87,7 @@ class _Broken:
         "not finite",
         "expects too much of lines",
         "expects too much of curves",
+        "does not know its error",
     ],
 )
 def test_contract_suite_notices(fault):

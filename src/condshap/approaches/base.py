@@ -101,7 +101,7 @@ class Capabilities:
     samples : it has `sample`; else it has `estimate` (`ValueRegressor`)
     default_samples : samples per row and coalition by default; None lets the engine choose by coalition size
     draws_on_device : it has `sample_on`, see `DeviceSampler`
-    error_is_measured : samples have error factor None (quasi-Monte Carlo), so the error is measured at fit
+    knows_error : samples always have an error factor, so fit runs no pilot to measure it
     expects, expects_exactly : it has `expect`, see `Expecting`; a single outcome per coalition and row is exact
     follows_chains : it has ``along(chain) -> approach``, a copy that draws along a causal chain by itself
     draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
@@ -119,7 +119,7 @@ class Capabilities:
     samples: bool = True
     default_samples: int | None = None
     draws_on_device: bool = False
-    error_is_measured: bool = False
+    knows_error: bool = False
     expects: bool = False
     expects_exactly: bool = False
     follows_chains: bool = False
@@ -296,15 +296,6 @@ def _example(approach: Any) -> str:
 def is_sampler(approach: Approach) -> TypeIs[ConditionalSampler]:
     """Tell an approach that samples from one that estimates E[f(X) | x_known] directly."""
     return capabilities_of(approach).samples
-
-
-def check_error_is_declared(approach: Any, error_factor: float | Floats | None) -> None:
-    """Refuse samples whose error must be measured, where the approach does not say so: it was not measured at fit."""
-    if error_factor is None and not capabilities_of(approach).error_is_measured:
-        raise ApproachError(
-            f"samples must have an error factor unless the approach declares error_is_measured, got None from approach "
-            f"'{approach.name}'. Add error_is_measured=True to its capabilities, or return 1.0 for independent draws."
-        )
 
 
 def check_approach_options(approach: Any, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:

@@ -44,8 +44,9 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=250, expects=True, expects_exactly=True, is_storable=True, checks_options=True, draws_each=True
-    )
+        default_samples=250, knows_error=True, expects=True, expects_exactly=True, is_storable=True,
+        checks_options=True, draws_each=True,
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -66,6 +66,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         """Bandwidths by a criterion are found for every row that is explained, by calls of the model."""
         return Capabilities(
             default_samples=250,
+            knows_error=True,
             is_storable=True,
             checks_options=True,
             compares_all_rows=True,

@@ -60,7 +60,7 @@ class Gaussian(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        draws_on_device=True, error_is_measured=True, expects=True, expects_exactly=True, is_storable=True,
+        draws_on_device=True, expects=True, expects_exactly=True, is_storable=True,
         checks_options=True, follows_chains=True,
     )  # fmt: skip
 

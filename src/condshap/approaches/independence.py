@@ -33,7 +33,7 @@ class Independence(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=128, expects=True, expects_exactly=True, is_storable=True, ignores_dependence=True,
+        default_samples=128, knows_error=True, expects=True, expects_exactly=True, is_storable=True, ignores_dependence=True,
         draws_each=True,
     )  # fmt: skip
 

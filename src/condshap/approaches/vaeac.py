@@ -87,7 +87,7 @@ class VAEAC(VAEACOptions):
         return Capabilities(
             default_samples=_PAPER_SAMPLES if self.draws == "plain" else None,
             draws_on_device=True,
-            error_is_measured=self._error_factor is None,
+            knows_error=self._error_factor is not None,
             expects=True,
             draws_each=True,
             is_storable=True,

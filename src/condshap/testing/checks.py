@@ -145,13 +145,12 @@ def check_known_columns_stay_as_they_are(case: Case) -> None:
 
 
 @contract
-def check_an_error_to_be_measured_is_declared(case: Case) -> None:
-    """Samples have the error factor None exactly where ``error_is_measured`` is declared: fit measures it then."""
+def check_knows_its_error_if_it_says_so(case: Case) -> None:
+    """Samples have an error factor where ``knows_error`` is declared: nothing measures it then."""
     fitted, masks = case.fitted(), interior(case)
-    can = capabilities_of(fitted)
-    if can.samples:
+    if capabilities_of(fitted).samples and capabilities_of(fitted).knows_error:
         samples = fitted.sample(case.rows, masks, N_SAMPLES, keys=row_keys(case.rows), seed=0)
-        assert (samples.error_factor is None) == can.error_is_measured, "error_is_measured must say what samples do"
+        assert samples.error_factor is not None, "samples must have an error factor, because knows_error is declared"
 
 
 @contract

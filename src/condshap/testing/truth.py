@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, ConditionalSampler, DrawnRows
+from condshap.approaches.base import CONTINUOUS_ONLY, ConditionalSampler, DrawnRows
 from condshap.coalitions import CoalitionPlan
 from condshap.numerics.gaussian import NormalModel, draw_conditional
 from condshap.schema import FeatureSchema, Kind
@@ -25,7 +25,6 @@ class GaussianTruth(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = CONTINUOUS_ONLY
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
-    capabilities: ClassVar[Capabilities] = Capabilities(error_is_measured=True)
 
     def __init__(self, mean: Floats, covariance: Floats) -> None:
         self.mean = mean

@@ -12,14 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from condshap.approaches.base import (
-    ConditionalSampler,
-    ConditionalSamples,
-    Donors,
-    DrawnRows,
-    Outcomes,
-    check_error_is_declared,
-)
+from condshap.approaches.base import ConditionalSampler, ConditionalSamples, Donors, DrawnRows, Outcomes
 from condshap.models.predictor import Predictor
 from condshap.numerics.blocks import block_variances, variance_scale
 from condshap.numerics.splicing import Spliced, splice_donors, splice_drawn
@@ -35,9 +28,7 @@ Batch: TypeAlias = tuple[ConditionalSamples | Outcomes, Rows, Masks]
 def draw(sampler: ConditionalSampler, X: Rows, masks: Masks, n_samples: int, keys: RowKeys, seed: int) -> Batch:
     """Ask a sampler for a batch."""
     with single_threaded_blas():
-        samples = sampler.sample(X, masks, n_samples, keys=keys, seed=seed)
-    check_error_is_declared(sampler, samples.error_factor)
-    return samples, X, masks
+        return sampler.sample(X, masks, n_samples, keys=keys, seed=seed), X, masks
 
 
 def evaluate(batches: Sequence[Batch], predictor: Predictor, *, by_member: bool = False) -> list[Moments]:

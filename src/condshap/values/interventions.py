@@ -65,9 +65,7 @@ class CausalSampler(Wrapped):
     def capabilities(self) -> Capabilities:
         """As many samples as the approach wants; they stay on the host."""
         own = capabilities_of(self.approach)
-        return Capabilities(
-            default_samples=own.default_samples, error_is_measured=True, fills_missing=own.fills_missing
-        )
+        return Capabilities(default_samples=own.default_samples, fills_missing=own.fills_missing)
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
         """Draw x_unknown after x_known was set, (C, R, K, M)."""

@@ -42,8 +42,8 @@ class OutcomeSampler(Wrapped):
         """One sample suffices where nothing is random."""
         own = capabilities_of(self.approach)
         if own.expects_exactly:
-            return Capabilities(default_samples=1)
-        return Capabilities(default_samples=own.default_samples, error_is_measured=own.error_is_measured)
+            return Capabilities(default_samples=1, knows_error=True)
+        return Capabilities(default_samples=own.default_samples, knows_error=own.knows_error)
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Outcomes:
         """Return outcomes (C, R, K, O) for coalitions (C, M) and rows (R, M)."""

@@ -70,7 +70,7 @@ def error_factors(game: Game, rows: Rows, settings: Settings) -> Floats:
     factors = np.ones((len(game.plan.masks), len(game.predictor.output_names)))
     quiet = replace(settings, progress=False, n_jobs=1)  # a single call of the model
     for part in answering(game, game.parts, game.function):
-        if part.can.error_is_measured and len(part.positions):
+        if part.can.samples and not part.can.knows_error and len(part.positions):
             factors[part.positions] = measure_error_factors(
                 part,
                 ValueEngine(game.predictor, quiet),
