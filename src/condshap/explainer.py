@@ -219,7 +219,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         ----------
         y : numbers, or labels for a classifier; (R, O) where a regressor has several outputs
         loss : "squared_error" or "absolute_error", added over outputs, "log_loss" for classifiers, or a function
-            (y, prediction) -> loss per row, which costs two sets of samples. A `link` has no say here
+            (y, prediction) -> loss per row, which costs two sets of samples. `link` is ignored here
         """
         start, game, settings = time.perf_counter(), replace(self._game(), link=None), settings_of(self)
         rows = encode_rows(game, X)

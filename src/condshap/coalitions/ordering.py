@@ -52,7 +52,7 @@ class Ordering:
 
     @property
     def is_causal(self) -> bool:
-        """Whether v(S) is another one than the conditional one: a single component without confounding is the same."""
+        """Whether v(S) differs from the conditional one: a single component without confounding does not change it."""
         return self.confounded is not None and (len(self.components) > 1 or self.confounded[0])
 
     @property

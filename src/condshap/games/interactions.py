@@ -32,7 +32,7 @@ class Interactions:
         has several outputs. All orders are there. "k-SII", "STII" and "FSII" share a prediction out: the empty set has the
         base value, and all values of a row add up to its prediction. "SII" and "BII" do not add up; sets of one player have
         Shapley and Banzhaf values, and the empty set a mean of v(S) over all coalitions, as in shapiq
-    std_errors : the same sets; Monte Carlo errors of v(S), and with sampled coalitions what the lacking ones would change.
+    std_errors : the same sets; Monte Carlo errors of v(S), and with sampled coalitions what missing ones would change.
         NaN where they are not known
     index, order : which interactions these are
     is_exact : v(S) of all coalitions went in; else they are estimated by a regression

@@ -33,7 +33,7 @@ class Settings:
     """How to compute: memory in bytes, joblib workers, whether to show a bar; none affects the numbers.
 
     `device` is a torch device on which samples are drawn, evaluated and averaged where approach and model can, None for
-    NumPy alone. Its numbers are others by rounding, as those of another machine.
+    NumPy alone. Its numbers differ by rounding, like those of another machine.
     """
 
     memory_budget: int = 2**30
