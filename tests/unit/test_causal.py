@@ -225,7 +225,11 @@ def test_msev_judges_conditional_values_only():
 def test_the_report_shows_a_causal_explanation(tmp_path):
     causal = cs.explain(curved, TRAIN, ROWS, approach="gaussian", causal_ordering=ORDER, confounding=True, **QUIET)
     cs.report(causal, tmp_path / "report.html")
-    assert "causal, in the order a, b (confounded)" in (tmp_path / "report.html").read_text()
+    head, _, rest = (tmp_path / "report.html").read_text().partition("</header>")
+    assert "gaussian · causal, in the order a, b (confounded)" in head
+    assert "causal, in the order a, b (confounded)" in rest  # among the facts, too
+    cs.report(cs.explain(curved, TRAIN, ROWS, approach="gaussian", **QUIET), tmp_path / "usual.html")
+    assert "conditional" not in (tmp_path / "usual.html").read_text().partition("</header>")[0].partition("<body>")[2]
 
 
 def test_an_order_alone_changes_nothing_and_says_so():
