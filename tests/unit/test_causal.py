@@ -61,9 +61,14 @@ def test_one_confounded_component_is_the_marginal_game():
     causal = cs.explain(linear, TRAIN, ROWS, approach="gaussian", causal_ordering=[NAMES], confounding=True, **QUIET)
     marginal = cs.explain(linear, TRAIN, ROWS, approach="independence", n_samples=len(TRAIN), **QUIET)
     assert (np.abs(causal.values - marginal.values) <= 4 * causal.std_errors + 1e-9).all()
-    # and draws of training rows are those of 'independence': six rows, four players, 4.5 standard errors
-    ours = cs.explain(curved, TRAIN, ROWS, approach="ctree", causal_ordering=[NAMES], confounding=True, **QUIET)
-    theirs = cs.explain(curved, TRAIN, ROWS, approach="independence", n_samples=len(TRAIN), **QUIET)
+
+
+@pytest.mark.parametrize("approach", ["ctree", "empirical"])
+def test_donors_of_a_confounded_component_are_all_training_rows_whatever_their_order(approach):
+    # more rows than donors, in an order that matters; six rows, four players, 4.5 standard errors
+    train = table(600).sort_values("a", ignore_index=True)
+    ours = cs.explain(curved, train, ROWS, approach=approach, causal_ordering=[NAMES], confounding=True, **QUIET)
+    theirs = cs.explain(curved, train, ROWS, approach="independence", n_samples=len(train), **QUIET)
     assert (np.abs(ours.values - theirs.values) <= 4.5 * ours.std_errors).all()
 
 
@@ -220,7 +225,11 @@ def test_msev_judges_conditional_values_only():
 def test_the_report_shows_a_causal_explanation(tmp_path):
     causal = cs.explain(curved, TRAIN, ROWS, approach="gaussian", causal_ordering=ORDER, confounding=True, **QUIET)
     cs.report(causal, tmp_path / "report.html")
-    assert "causal, in the order a, b (confounded)" in (tmp_path / "report.html").read_text()
+    head, _, rest = (tmp_path / "report.html").read_text().partition("</header>")
+    assert "gaussian · causal, in the order a, b (confounded)" in head
+    assert "causal, in the order a, b (confounded)" in rest  # among the facts, too
+    cs.report(cs.explain(curved, TRAIN, ROWS, approach="gaussian", **QUIET), tmp_path / "usual.html")
+    assert "conditional" not in (tmp_path / "usual.html").read_text().partition("</header>")[0].partition("<body>")[2]
 
 
 def test_an_order_alone_changes_nothing_and_says_so():

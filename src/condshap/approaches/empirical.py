@@ -14,9 +14,10 @@ from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.aicc import best_bandwidths
 from condshap.numerics.kernels import nearest_donors, squared_distances, whitening
+from condshap.numerics.subsets import random_subsets
 from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
-from condshap.seeding import hash_words, row_keys, stream_words
+from condshap.seeding import derive_seed, hash_words, row_keys, stream_words
 from condshap.storage.plain_values import restored_options, stored_options
 from condshap.types import LARGEST, Floats, Indices, Masks, Outputs, RowKeys, Rows
 
@@ -105,7 +106,10 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
 
     def sample(self, X: Rows, masks: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> Donors:
         """Weigh the training rows for every coalition and row."""
-        parts = [self._donors(X, mask, n_samples) for mask in masks]
+        parts = [
+            self._donors(X, mask, n_samples) if mask.any() else [self._anyone(mask, n_samples, keys, seed)]
+            for mask in masks
+        ]
         width = max(chosen.shape[1] for part in parts for chosen, _ in part)
         indices = np.zeros((len(masks), len(X), width), dtype=np.intp)
         weights = np.zeros(indices.shape)
@@ -154,6 +158,13 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
         return [
             nearest_donors(self._distances(X[some], mask), sigma[some], float(self.eta), n_samples) for some in chunks
         ]
+
+    def _anyone(self, mask: Masks, n_samples: int, keys: RowKeys, seed: int) -> tuple[Indices, Floats]:
+        """Donors and weights where nothing is known, as in the first step of a causal chain: all are equally near."""
+        words = stream_words(seed, f"{self.name} anyone", mask[None], keys)[0]
+        n_train = len(self.rows_)
+        chosen = random_subsets(words, min(n_samples, n_train), n_train, derive_seed(seed, self.name))
+        return chosen, np.ones(chosen.shape)
 
     def _distances(self, X: Rows, mask: Masks) -> Floats:
         """Scaled squared distances (R, N) between rows and training rows in the known features."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from condshap.types import Floats, Indices, Masks, Rows
 
 _EIGENVALUE_FLOOR = 1e-8
 _NORMALS = 2**18  # gathered at once
+_ENTRIES = 2**20  # of matrices that are inverted at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +38,39 @@ class ChainedNormal(NormalModel):
 
     def condition(self, masks: Masks) -> list[Conditional]:
         """What x_unknown is after x_known was set, for every coalition (C, M)."""
-        return [self._follow(mask) for mask in masks]
+        at_once = max(1, _ENTRIES // masks.shape[1] ** 2)
+        blocks = (masks[start : start + at_once] for start in range(0, len(masks), at_once))
+        return [given for block in blocks for given in self._condition(block)]
 
-    def _follow(self, mask: Masks) -> Conditional:
-        """Go through the components: each is linear in earlier features, so all of them are in those that were set."""
-        M, known = len(mask), np.flatnonzero(mask)
-        maps, covariance = np.zeros((M, len(known))), np.zeros((M, M))
-        maps[known, np.arange(len(known))] = 1.0
-        for k in range(len(self.chain.components)):
-            new = np.flatnonzero(self.chain.drawn(k, mask[None])[0])
-            if not len(new):
-                continue
-            old = np.flatnonzero(self.chain.given(k, mask[None])[0])
-            across = self.correlation[np.ix_(old, new)]
-            slopes = np.linalg.solve(self.correlation[np.ix_(old, old)], across).T if len(old) else across.T
-            maps[new] = slopes @ maps[old]
-            covariance[new] = slopes @ covariance[old]
-            covariance[:, new] = covariance[new].T
-            own = self.correlation[np.ix_(new, new)] - slopes @ across
-            covariance[np.ix_(new, new)] = slopes @ covariance[np.ix_(old, old)] @ slopes.T + (own + own.T) / 2
-        unknown = np.flatnonzero(~mask)
-        return Conditional(known, unknown, maps[unknown], lower_factor(covariance[np.ix_(unknown, unknown)]))
+    def _condition(self, masks: Masks) -> list[Conditional]:
+        maps, covariances = self._follow(masks)
+
+        def cut(alike: Indices, known: Indices, unknown: Indices) -> tuple[Floats, Floats]:
+            rows, own = alike[:, None, None], unknown[:, :, None]
+            return np.ascontiguousarray(maps[rows, own, known[:, None]]), covariances[rows, own, unknown[:, None]]
+
+        return _by_size(masks, cut)
+
+    def _follow(self, masks: Masks) -> tuple[Floats, Floats]:
+        """How features depend on those that were set, and their covariances then, both (C, M, M).
+
+        Drawn features are z = B z + e, with slopes B on what their component is drawn given. So all features are
+        (1 - B)^-1 times those that were set and e.
+        """
+        slopes, noise = np.zeros((2, *masks.shape, masks.shape[1]))
+        for k, component in enumerate(self.chain.components):
+            drawn, which = np.unique(self.chain.drawn(k, masks), axis=0, return_inverse=True)
+            given, sizes = self.chain.given(k, component & ~drawn), drawn.sum(axis=1)
+            own = np.zeros((2, len(drawn), *slopes.shape[1:]))
+            for size in np.unique(sizes[sizes > 0]):
+                alike = np.flatnonzero(sizes == size)
+                old, new = _places(given[alike]), _places(drawn[alike])
+                rows, at = alike[:, None, None], new[:, :, None]
+                own[0, rows, at, old[:, None]], own[1, rows, at, new[:, None]] = _regress(self.correlation, old, new)
+            slopes += own[0, which.ravel()]
+            noise += own[1, which.ravel()]
+        maps = np.linalg.inv(np.eye(masks.shape[1]) - slopes)
+        return maps, maps @ noise @ np.swapaxes(maps, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +88,39 @@ class Conditional:
 
 
 def condition(correlation: Floats, masks: Masks) -> list[Conditional]:
-    """Condition a standardised normal distribution on the features of every coalition (C, M).
+    """Condition a standardised normal distribution on the features of every coalition (C, M)."""
+    return _by_size(masks, lambda _, known, unknown: _regress(correlation, known, unknown))
 
-    Coalitions of one size are solved together: one by one, calling NumPy takes several times as long as its work.
+
+def _by_size(masks: Masks, describe: Callable[[Indices, Indices, Indices], tuple[Floats, Floats]]) -> list[Conditional]:
+    """Coefficients and covariances of coalitions (C, M) -> conditional distributions.
+
+    Coalitions of one size are done together: one by one, calling NumPy takes several times as long as its work.
     """
     sizes = masks.sum(axis=1)
     found: list[Conditional] = [None] * len(masks)  # type: ignore[list-item]
     for size in np.unique(sizes):
         alike = np.flatnonzero(sizes == size)
-        for c, given in zip(alike, _condition_alike(correlation, masks[alike], int(size)), strict=True):
-            found[c] = given
+        known, unknown = _places(masks[alike]), _places(~masks[alike])
+        coefficients, covariances = describe(alike, known, unknown)
+        factors = _lower_factors((covariances + np.swapaxes(covariances, 1, 2)) / 2)
+        for c, *given in zip(alike, known, unknown, coefficients, factors, strict=True):
+            found[c] = Conditional(*given)
     return found
 
 
-def _condition_alike(correlation: Floats, masks: Masks, size: int) -> Iterator[Conditional]:
-    """Condition on each of the coalitions (C, M) of one size."""
-    known = np.nonzero(masks)[1].reshape(len(masks), size)
-    unknown = np.nonzero(~masks)[1].reshape(len(masks), -1)
+def _places(masks: Masks) -> Indices:
+    """Positions (C, m) of the features of coalitions (C, M) that all have m of them."""
+    return np.asarray(np.nonzero(masks)[1].reshape(len(masks), -1 if masks.any() else 0))
+
+
+def _regress(correlation: Floats, known: Indices, unknown: Indices) -> tuple[Floats, Floats]:
+    """Slopes (C, u, k) of features `unknown` (C, u) on `known` (C, k), and covariances (C, u, u) of what these leave."""
     across = correlation[known[:, :, None], unknown[:, None, :]]  # (C, k, u)
-    solved = np.linalg.solve(correlation[known[:, :, None], known[:, None, :]], across) if size else across
+    has_known = known.shape[1] > 0
+    solved = np.linalg.solve(correlation[known[:, :, None], known[:, None, :]], across) if has_known else across
     coefficients = np.ascontiguousarray(np.swapaxes(solved, 1, 2))
-    covariance = correlation[unknown[:, :, None], unknown[:, None, :]] - coefficients @ across
-    factors = _lower_factors((covariance + np.swapaxes(covariance, 1, 2)) / 2)
-    return map(Conditional, known, unknown, coefficients, factors)
+    return coefficients, correlation[unknown[:, :, None], unknown[:, None, :]] - coefficients @ across
 
 
 def _lower_factors(covariances: Floats) -> Iterable[Floats]:
@@ -183,12 +206,13 @@ def expect_conditional(model: NormalModel, X: Rows, masks: Masks, slopes: Floats
     divisor = np.where(model.scale > 0, model.scale, 1.0)
     Z = (X - model.mean) / divisor
     out = np.empty((len(masks), len(X), slopes.shape[1]))
+    chained = model.condition(masks) if isinstance(model, ChainedNormal) else None
     for c, mask in enumerate(masks):
         known, unknown = np.flatnonzero(mask), np.flatnonzero(~mask)
         own = model.scale[unknown, None] * slopes[unknown]
         moved: Floats
-        if isinstance(model, ChainedNormal):
-            moved = np.asarray(model.condition(mask[None])[0].coefficients.T @ own)
+        if chained is not None:
+            moved = np.asarray(chained[c].coefficients.T @ own)
         else:
             across = model.correlation[np.ix_(known, unknown)] @ own
             solved = np.linalg.solve(model.correlation[np.ix_(known, known)], across) if len(known) else across

@@ -113,6 +113,12 @@ def _title(first: Explanation) -> str:
     return "Shapley values, row by row" if first.provenance.loss is None else "Which features the model needs"
 
 
+def _questions(given: list[Explanation]) -> list[str]:
+    """What kinds of values there are, unless all are the usual ones."""
+    found = list(dict.fromkeys(one.provenance.question for one in given))
+    return [] if found == ["conditional"] else found
+
+
 def _check_interactions(interactions: Any, first: Explanation) -> None:
     """Interactions of other rows, players or outputs would be shown under wrong names."""
     if interactions is None:
@@ -160,6 +166,7 @@ def _render(
     page = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     return page.from_string(_asset("page.html")).render(
         title=title,
+        questions=_questions(given),
         labels=labels,
         first=given[0],
         words=words_of(given[0].provenance),

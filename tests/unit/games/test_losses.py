@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import condshap as cs
+from condshap.games.losses import OwnLosses
 
 mpl.use("agg")
 QUIET = {"progress": False, "check_draws": False}
@@ -82,6 +83,17 @@ def test_a_function_of_squares_agrees_with_the_squared_error():
     apart = np.abs(own.values - named.values) / np.hypot(own.std_errors, named.std_errors)
     assert apart.max() < 5
     assert own.value_table.n_evaluations > 1.9 * named.value_table.n_evaluations  # a second set of samples
+
+
+@pytest.mark.parametrize("function", [lambda y, v: (y - v) ** 2, lambda y, v: np.exp(v - y), np.logaddexp])
+def test_noise_of_two_estimates_leaves_no_bias_in_losses_of_ones_own(function):
+    # 20,000 rows of noise 0.3: the mean is within 4 standard errors of the truth, that of losses of means 5 off at least
+    noise, y, v = np.random.default_rng(0).normal(0, 0.3, (2, 1, 20_000, 1)), np.zeros(20_000), np.full(20_000, 0.5)
+    losses = OwnLosses("own", function, y, has_outputs=False)
+    found, _ = losses.from_halves(0.5 + noise, np.full(noise.shape, 0.09), np.arange(20_000))
+    truth, error = function(y, v)[0], found.std() / np.sqrt(20_000)
+    assert abs(found.mean() - truth) < 4 * error + 0.02 * 0.3**2
+    assert function(y, 0.5 + noise.mean(axis=0)[0, :, 0]).mean() - truth > 5 * error
 
 
 def test_importance_is_the_mean_and_its_error_has_the_rows_in_it(of_forest):

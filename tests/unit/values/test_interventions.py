@@ -65,6 +65,17 @@ def test_a_chain_of_one_component_is_the_conditional_distribution():
         np.testing.assert_allclose(ours.factor, theirs.factor, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", CHAINS)
+def test_maps_of_a_coalition_do_not_depend_on_others_to_the_last_bit(name, monkeypatch):
+    model = ChainedNormal(np.zeros(4), np.ones(4), CORRELATION, CHAINS[name])
+    together = model.condition(MASKS)
+    monkeypatch.setattr("condshap.numerics.gaussian._ENTRIES", 3 * 4**2)  # three coalitions at a time
+    for found in (model.condition(MASKS), [model.condition(mask[None])[0] for mask in MASKS]):
+        for ours, theirs in zip(found, together, strict=True):
+            np.testing.assert_array_equal(ours.coefficients, theirs.coefficients)
+            np.testing.assert_array_equal(ours.factor, theirs.factor)
+
+
 class OneByOne:
     """A sampler of somebody's own, with nothing but `sample`."""
 
