@@ -26,6 +26,7 @@ from condshap.precision.automatic import explain_until, known_table
 from condshap.storage.digests import check_explanation, check_maker
 from condshap.types import Floats, Model, Table
 from condshap.values.predictions import predict_rows
+from condshap.views.rows import labels_of, with_draws
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -265,6 +266,29 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         game = self._game()
         encode_rows(game, X)  # refused, if at all, before anything is fitted
         return bootstrap_errors(self, game, X, n_refits)
+
+    def sample(self, X: Table, known: Sequence[str], n: int = 100) -> Table:
+        """Draw rows as the approach imagines them, to look at: the mean prediction of such rows is v(S).
+
+        Parameters
+        ----------
+        X : (R, M) rows whose known features are kept
+        known : names of the features, or groups, that are known; [] for none
+        n : draws of each row
+
+        Returns
+        -------
+        Table of the type of the training rows with R x n rows, the draws of the first row first. In pandas, the index has
+        the label of the row and the number of the draw. With `confounding`, known features are set, not seen.
+        """
+        from condshap.values.conditional_rows import draw_rows, find_known
+
+        game = self._game()
+        n_draws = check_integer("n", n, least=1)
+        mask = find_known(game, known)
+        drawn = draw_rows(game, encode_rows(game, X), mask, n_draws)
+        table = game.schema.decode(drawn.reshape(-1, len(mask)))
+        return with_draws(table, labels_of(X, len(drawn)), n_draws)
 
     def save(self, path: str | Path) -> None:
         """Save what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
