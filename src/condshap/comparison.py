@@ -49,7 +49,7 @@ def compare(
     """
     level = check_level(level)
     chosen = _listed(approaches)
-    categorical = options.pop("categorical", ())
+    categorical = options.pop("categorical", None)
     explainers = [Explainer(model, approach=approach, **options) for approach in chosen]
     found: list[Explanation | Exception] = []
     all_ready = get_all_ready(explainers, X_train, X, categorical=categorical)
@@ -112,10 +112,10 @@ def _listed(approaches: Any) -> list[Any]:
 
 
 def get_all_ready(
-    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] = ()
+    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] | None = None
 ) -> list[Ready]:
     """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
-    chosen = listed_columns(categorical)
+    chosen = None if categorical is None else listed_columns(categorical)
     if any(explainer.link is not None for explainer in explainers):
         raise OptionError(
             "approaches must be compared without link, because MSEv judges probabilities, got link='logit'. Leave it out."

@@ -192,13 +192,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return getattr(self.game_, name[:-1])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X: Table, *, categorical: Iterable[str | int] = ()) -> Explainer:
+    def fit(self, X: Table, *, categorical: Iterable[str | int] | None = None) -> Explainer:
         """Learn the features' distribution from training rows (N, M).
 
         Parameters
         ----------
         X : table, of the type and with the columns that the model was trained with
-        categorical : columns that hold levels although their dtype is numeric
+        categorical : columns that hold levels although their dtype is numeric, [] for none. By default none, with a warning
+            that names columns of few whole numbers
         """
         self.__dict__.pop("game_", None)  # a fit that fails leaves nothing that looks fitted
         self.game_: Game = learn(self, prepare(self, X, categorical))
@@ -313,7 +314,7 @@ def explain(
     X: Table,
     *,
     approach: str | Approach | Sequence[str | Approach] = "vaeac",
-    categorical: Iterable[str | int] = (),
+    categorical: Iterable[str | int] | None = None,
     n_samples: int | None = None,
     n_coalitions: int | str | None = None,
     tolerance: float = 0.02,

@@ -90,14 +90,12 @@ class FeatureSchema:
         few = [
             feature.name
             for feature, column in zip(self.features, rows.T, strict=True)
-            if feature.is_integer
-            and len(rows) >= _MANY_ROWS
-            and 2 < len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES
+            if feature.is_integer and 2 < len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES
         ]
-        if few:
+        if few and len(rows) >= _MANY_ROWS:
             warnings.warn(
-                f"columns {listing(few)} hold few different whole numbers, and are taken as numbers. If they are codes, whose "
-                f"order means nothing, pass categorical={few[:1]!r} with their names; if they are numbers, categorical=[].",
+                f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, whose "
+                "order means nothing, name these in categorical=[...]; if all are numbers, pass categorical=[].",
                 CondShapWarning,
                 stacklevel=2,
             )
@@ -253,8 +251,8 @@ def _learn_continuous(name: str, numbers: Floats) -> Feature:
 
 def _warn_id(name: str, n_levels: int, n_rows: int) -> None:
     warnings.warn(
-        f"column '{name}' should hold levels that rows share, got {n_levels} different ones in {n_rows} rows. Nothing can be "
-        "learned of levels that occur once, and training takes long. If it names rows, train the model without it.",
+        f"column '{name}' should hold levels that rows share, got {n_levels} different ones in {n_rows} rows. Nothing can "
+        "be learned of levels that occur once, and training takes long. If it names rows, train the model without it.",
         CondShapWarning,
         stacklevel=2,
     )

@@ -59,8 +59,8 @@ def report(
     Parameters
     ----------
     explanations : one, or several with the same rows, players, outputs, model and base value, for example by different
-        approaches, as a list or by name. If their coalitions differ, MSEv is over those that all of them share, with a warning. Or loss
-        explanations of the same loss
+        approaches, as a list or by name. If their coalitions differ, MSEv is over those that all of them share, with a
+        warning. Or loss explanations of the same loss
     path : file to write; an existing file is replaced
     names : one name per explanation; by default their approaches
     title : title of the page
