@@ -94,8 +94,8 @@ class FeatureSchema:
         ]
         if few and len(rows) >= _MANY_ROWS:
             warnings.warn(
-                f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, whose "
-                "order means nothing, name these in categorical=[...]; if all are numbers, pass categorical=[].",
+                f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, "
+                "name these in categorical=[...]; if all are numbers, pass categorical=[].",
                 CondShapWarning,
                 stacklevel=2,
             )
