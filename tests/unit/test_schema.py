@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import condshap as cs
 from condshap.exceptions import CondShapWarning, SchemaError
 from condshap.schema import FeatureSchema, Kind
 

@@ -42,7 +42,7 @@ def test_the_mean_prediction_of_drawn_rows_is_v(fitted, name):
 def test_known_features_stay_and_unknown_ones_follow_them(fitted):
     drawn = fitted["gaussian"].sample(X[:2], known=["a"], n=400)
     assert (drawn["a"].to_numpy().reshape(2, 400) == X["a"].to_numpy()[:2, None]).all()
-    assert np.corrcoef(drawn["a"], drawn["b"])[0, 1] > 0.8
+    assert drawn.loc["r1"]["b"].std() == pytest.approx(0.1, rel=0.2)  # a tenth of the spread of all rows
     assert drawn.loc["r1"]["b"].mean() == pytest.approx(X["a"].iloc[1], abs=0.1)
     assert drawn.index.names == ["row", "draw"]
 
