@@ -19,8 +19,8 @@ def test_there_are_two():
 def test_a_notebook_runs(path, tmp_path):
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    errors = [out for cell in notebook.cells for out in cell.get("outputs", ()) if out.get("name") == "stderr"]
-    assert not errors, errors
+    said = [out.text for cell in notebook.cells for out in cell.get("outputs", ()) if out.get("name") == "stderr"]
+    assert ["draws should look like" in text for text in said] == [True] * (path.stem == "duplicates")  # as it explains
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
