@@ -15,7 +15,7 @@ from condshap.explainer import Explainer
 from condshap.explaining import Ready, finish, get_ready
 from condshap.explanation import Explanation
 from condshap.options import check_level
-from condshap.ranking import COLUMNS, compare_explanations
+from condshap.ranking import COLUMNS, by_name, compare_explanations
 from condshap.schema import FeatureSchema, listed_columns
 from condshap.types import Model, Table
 
@@ -28,7 +28,7 @@ def compare(
     approaches: Sequence[str | Approach | Sequence[str | Approach]],
     level: float = 0.95,
     **options: Any,
-) -> pd.DataFrame:
+) -> Comparison:
     """Compare approaches by MSEv (EC3 of the paper, Section 4.1) on the same rows; smaller is better.
 
     Parameters
@@ -39,7 +39,8 @@ def compare(
 
     Returns
     -------
-    One line per approach: approach, msev, msev_se, low, high, seconds, model_rows.
+    One line per approach: approach, msev, msev_se, low, high, seconds, model_rows. The explanations behind it are kept:
+    ``compare(...).explanations["ctree"]``.
 
     Notes
     -----
@@ -48,7 +49,7 @@ def compare(
     """
     level = check_level(level)
     chosen = _listed(approaches)
-    categorical = options.pop("categorical", ())
+    categorical = options.pop("categorical", None)
     explainers = [Explainer(model, approach=approach, **options) for approach in chosen]
     found: list[Explanation | Exception] = []
     all_ready = get_all_ready(explainers, X_train, X, categorical=categorical)
@@ -68,7 +69,34 @@ def compare(
         else:
             table.append({"approach": describe_approach(ready)})
             warnings.warn(failure(ready, one), CondShapWarning, stacklevel=2)
-    return pd.DataFrame(table, columns=COLUMNS)
+    return Comparison.of(table, finished)
+
+
+class Comparison(pd.DataFrame):
+    """Table of approaches that keeps their explanations; parts and copies of it are plain tables.
+
+    Attributes
+    ----------
+    explanations : explanations by approach, with a number behind a name that comes again, in the order of the lines
+    """
+
+    _metadata = ["_explanations"]  # noqa: RUF012 - pandas asks for a list
+
+    @classmethod
+    def of(cls, lines: list[dict[Any, Any]], explanations: Sequence[Explanation]) -> Comparison:
+        """Put together the lines and what they are of; approaches that failed have no explanation."""
+        table = cls(lines, columns=COLUMNS)
+        table._explanations = by_name([one.provenance.approach for one in explanations], explanations)
+        return table
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return pd.DataFrame
+
+    @property
+    def explanations(self) -> dict[str, Explanation]:
+        """Explanations by approach."""
+        return dict(self._explanations)
 
 
 def _listed(approaches: Any) -> list[Any]:
@@ -84,10 +112,10 @@ def _listed(approaches: Any) -> list[Any]:
 
 
 def get_all_ready(
-    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] = ()
+    explainers: Sequence[Explainer], X_train: Table, X: Table, *, categorical: Iterable[str | int] | None = None
 ) -> list[Ready]:
     """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
-    chosen = listed_columns(categorical)
+    chosen = None if categorical is None else listed_columns(categorical)
     if any(explainer.link is not None for explainer in explainers):
         raise OptionError(
             "approaches must be compared without link, because MSEv judges probabilities, got link='logit'. Leave it out."

@@ -27,6 +27,7 @@ from condshap.storage.digests import check_explanation, check_maker
 from condshap.types import Floats, Model, Table
 from condshap.values.links import linked
 from condshap.values.predictions import predict_rows
+from condshap.views.rows import labels_of, with_draws
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -192,13 +193,14 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             return getattr(self.game_, name[:-1])
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X: Table, *, categorical: Iterable[str | int] = ()) -> Explainer:
+    def fit(self, X: Table, *, categorical: Iterable[str | int] | None = None) -> Explainer:
         """Learn the features' distribution from training rows (N, M).
 
         Parameters
         ----------
         X : table, of the type and with the columns that the model was trained with
-        categorical : columns that hold levels although their dtype is numeric
+        categorical : columns that hold levels although their dtype is numeric, [] for none. By default none, with a warning
+            that names columns of few whole numbers
         """
         self.__dict__.pop("game_", None)  # a fit that fails leaves nothing that looks fitted
         self.game_: Game = learn(self, prepare(self, X, categorical))
@@ -267,6 +269,29 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         encode_rows(game, X)  # refused, if at all, before anything is fitted
         return bootstrap_errors(self, game, X, n_refits)
 
+    def sample(self, X: Table, known: Sequence[str], n: int = 100) -> Table:
+        """Draw rows as the approach imagines them, to look at: the mean prediction of such rows is v(S).
+
+        Parameters
+        ----------
+        X : (R, M) rows whose known features are kept
+        known : names of the features, or groups, that are known; [] for none
+        n : draws of each row
+
+        Returns
+        -------
+        Table of the type of the training rows with R x n rows, the draws of the first row first. In pandas, the index has
+        the label of the row and the number of the draw. With `confounding`, known features are set, not seen.
+        """
+        from condshap.values.conditional_rows import draw_rows, find_known
+
+        game = self._game()
+        n_draws = check_integer("n", n, least=1)
+        mask = find_known(game, known)
+        drawn = draw_rows(game, encode_rows(game, X), mask, n_draws)
+        table = game.schema.decode(drawn.reshape(-1, len(mask)))
+        return with_draws(table, labels_of(X, len(drawn)), n_draws)
+
     def save(self, path: str | Path) -> None:
         """Save what was learned to one file, without the model and without pickle; `load_explainer` reads it."""
         from condshap.storage.explainers import save_explainer
@@ -316,7 +341,7 @@ def explain(
     X_train: Table,
     X: Table,
     *,
-    categorical: Iterable[str | int] = (),
+    categorical: Iterable[str | int] | None = None,
     **options: Unpack[ExplainerOptions],
 ) -> Explanation:
     """Fit an `Explainer` to `X_train` and explain `X` in one call; the options are those of `Explainer`."""

@@ -93,7 +93,7 @@ def get_ready(
     X_train: Table,
     X: Table,
     *,
-    categorical: Iterable[str | int] = (),
+    categorical: Iterable[str | int] | None = None,
     encoded: Rows | None = None,
 ) -> Ready:
     """Refuse whatever can be refused, of training rows, rows to explain, options and model, before anything is trained.

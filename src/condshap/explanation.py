@@ -21,6 +21,7 @@ from condshap.tables.reading import Column
 from condshap.types import Floats, Table
 from condshap.values.table import ValueTable
 from condshap.views.cohorts import split
+from condshap.views.rows import labels_of
 from condshap.views.selecting import Others, check_whole, select
 from condshap.views.summaries import Sizes, Summary, summarise
 
@@ -115,11 +116,12 @@ class Explanation:
 
     Notes
     -----
-    ``explanation[rows, players, outputs]`` selects by position, slice, list or mask, players and outputs also by name:
-    ``explanation[:10]``, ``explanation[:, "age"]``, ``explanation[..., "yes"]``, ``explanation[3, :, "yes"]``. Axes of rows
-    and players stay, lists on several axes do not pair up. An explanation of some of the players keeps base value and
-    prediction, and the sum over the players left out as `others`: ``base_values + values.sum(1) + others.values ==
-    predictions``. Its v(S), and what is made of v(S), are refused.
+    ``explanation[rows, players, outputs]`` selects by position, slice, list or mask, players and outputs also by name, rows
+    also by the label of a pandas index: ``explanation[:10]``, ``explanation["A17"]``, ``explanation[:, "age"]``,
+    ``explanation[..., "yes"]``, ``explanation[3, :, "yes"]``. Axes of rows and players stay, lists on several axes do not
+    pair up. An explanation of some of the players keeps base value and prediction, and the sum over the players left out as
+    `others`: ``base_values + values.sum(1) + others.values == predictions``. Its v(S), and what is made of v(S), are
+    refused.
     """
 
     values: Floats
@@ -158,6 +160,11 @@ class Explanation:
                 "explainer.estimate_model_errors(X) returns for the same rows."
             )
         return replace(self, model_errors=given, provenance=replace(self.provenance, model_errors_from=source))
+
+    @property
+    def row_labels(self) -> pd.Index[Any]:
+        """Labels of the rows: the index of a pandas table, else their positions."""
+        return labels_of(self.data, len(self))
 
     @property
     def has_msev(self) -> bool:
@@ -264,8 +271,7 @@ class Explanation:
                 frame[_free_name(f"error of {name}", list(frame.columns))] = column
             if self.others is not None:
                 frame[_free_name(f"error of {OTHERS}", list(frame.columns))] = self.others.errors.ravel()
-        labels = self.data.index if isinstance(self.data, pd.DataFrame) else pd.RangeIndex(n_rows)
-        frame.index = labels if self.values.ndim == 2 else _with_outputs(labels, self.output_names)
+        frame.index = self.row_labels if self.values.ndim == 2 else _with_outputs(self.row_labels, self.output_names)
         return frame
 
     def interactions(self, index: str = "k-SII", order: int = 2) -> Interactions:

@@ -80,7 +80,9 @@ class Prepared:
     seconds: float = 0.0
 
 
-def prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], encoded: Rows | None = None) -> Prepared:
+def prepare(
+    explainer: Explainer, X: Table, categorical: Iterable[str | int] | None, encoded: Rows | None = None
+) -> Prepared:
     """Do all of a fit that comes before training.
 
     `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
@@ -107,10 +109,12 @@ def record(work: Callable[[], Result]) -> tuple[Result, tuple[str, ...], float]:
     return result, tuple(str(w.message) for w in caught), seconds
 
 
-def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], encoded: Rows | None) -> Prepared:
+def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | None, encoded: Rows | None) -> Prepared:
     check_options(explainer)
-    schema = FeatureSchema.learn(X, categorical)
+    schema = FeatureSchema.learn(X, () if categorical is None else categorical)
     rows = schema.encode(X) if encoded is None else encoded
+    if categorical is None and encoded is None:
+        schema.suggest_categorical(rows)
     _check_training(rows, schema)
     players = Players.of(schema.names, explainer.groups)
     ordering = read_ordering(explainer, players)

@@ -7,7 +7,7 @@ more than a different approach does: a hundred coalitions, most of them small or
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,16 @@ from condshap.types import Floats
 
 COLUMNS = ["approach", "msev", "msev_se", "low", "high", "seconds", "model_rows"]
 _SAME = 1e-6  # of the size of the numbers: rounding of models and machines is far below
+
+
+def by_name(names: Sequence[str], explanations: Sequence[Explanation]) -> dict[str, Explanation]:
+    """Explanations by name, with a number behind a name that comes again."""
+    again: dict[str, int] = {}
+    labels = []
+    for name in names:
+        again[name] = again.get(name, 0) + 1
+        labels.append(name if again[name] == 1 else f"{name} ({again[name]})")
+    return dict(zip(labels, explanations, strict=True))
 
 
 def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:

@@ -20,6 +20,9 @@ from condshap.tables.formats import TableFormat
 from condshap.tables.reading import EXACT_INTEGERS, Column, Levels, read_columns, to_pandas
 from condshap.types import Floats, Indices, Rows, Table
 
+_MANY_ROWS, _LIKE_AN_ID = 30, 0.5  # from so many rows on, levels as a share of rows, beyond which they look like names
+_FEW_VALUES = 10  # of a whole number that may be a code
+
 
 class Kind(Enum):
     """What a feature holds."""
@@ -81,6 +84,21 @@ class FeatureSchema:
     def of_kind(self, kind: Kind) -> tuple[str, ...]:
         """Names of the features of one kind."""
         return tuple(feature.name for feature in self.features if feature.kind is kind)
+
+    def suggest_categorical(self, rows: Rows) -> None:
+        """Warn of whole numbers in training rows (N, M) that may be codes, because they take few values."""
+        few = [
+            feature.name
+            for feature, column in zip(self.features, rows.T, strict=True)
+            if feature.is_integer and 2 < len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES
+        ]
+        if few and len(rows) >= _MANY_ROWS:
+            warnings.warn(
+                f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, "
+                "name these in categorical=[...]; if all are numbers, pass categorical=[].",
+                CondShapWarning,
+                stacklevel=2,
+            )
 
     def encode(self, X: Table) -> Rows:
         """Check a table against the schema and encode it, shape (n, M).
@@ -192,6 +210,8 @@ def _learn_feature(column: Column, declared: bool) -> Feature:
         raise _all_missing(column.name)
     if len(present) == 1 and len(codes) > 1 and (codes >= 0).all():
         _warn_constant(column.name, levels[present[0]])
+    if len(codes) >= _MANY_ROWS and len(present) > _LIKE_AN_ID * (codes >= 0).sum():
+        _warn_id(column.name, len(present), len(codes))
     seen = tuple(levels[code] for code in present)  # a dtype may declare more, of which rows say nothing
     return Feature(column.name, Kind.CATEGORICAL, levels=seen)
 
@@ -227,6 +247,15 @@ def _learn_continuous(name: str, numbers: Floats) -> Feature:
         _warn_constant(name, low)
     whole = bool(np.array_equal(present, np.rint(present)))
     return Feature(name, Kind.CONTINUOUS, support=(low, high), is_integer=whole)
+
+
+def _warn_id(name: str, n_levels: int, n_rows: int) -> None:
+    warnings.warn(
+        f"column '{name}' should hold levels that rows share, got {n_levels} different ones in {n_rows} rows. Nothing can "
+        "be learned of levels that occur once, and training takes long. If it names rows, train the model without it.",
+        CondShapWarning,
+        stacklevel=2,
+    )
 
 
 def _warn_constant(name: str, value: object) -> None:

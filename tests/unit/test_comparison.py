@@ -136,3 +136,25 @@ def test_intervals_of_msev_do_not_reach_below_zero(tmp_path):
     assert ends.min() >= 0.0
     plt.close(ax.figure)
     assert np.isnan(ALL[:1].msev.interval()).all()
+
+
+def test_a_comparison_keeps_its_explanations(tmp_path):
+    table = cs.compare(f, X, ROWS, approaches=["independence", "gaussian", "gaussian"], n_samples=20, check_draws=False)
+    assert list(table.explanations) == ["independence", "gaussian", "gaussian (2)"]
+    alone = explained(approach="gaussian")
+    np.testing.assert_array_equal(table.explanations["gaussian"].values, alone.values)
+    assert type(table.sort_values("msev")) is type(table.copy()) is pd.DataFrame
+    assert cs.report(table.explanations, tmp_path / "report.html").exists()
+    text = (tmp_path / "report.html").read_text()
+    assert "gaussian (2)" in text
+
+
+def test_a_comparison_has_no_explanation_of_what_failed():
+    class Later(type(cs.approaches.Gaussian())):
+        def sample(self, *args, **options):
+            raise ValueError("gone")
+
+    with pytest.warns(CondShapWarning, match="failed, the others are kept"):
+        table = cs.compare(f, X, ROWS, approaches=["independence", Later()], n_samples=20, check_draws=False)
+    assert list(table.explanations) == ["independence"]
+    assert table["msev"].isna().tolist() == [False, True]

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import condshap as cs
 from condshap.exceptions import CondShapWarning, SchemaError
 from condshap.schema import FeatureSchema, Kind
 
@@ -179,3 +180,36 @@ def test_encoding_does_not_share_memory_with_the_users_table():
     array = np.array([[1.0], [2.0]])
     assert not np.shares_memory(FeatureSchema.learn(frame).encode(frame), frame.to_numpy())
     assert not np.shares_memory(FeatureSchema.learn(array).encode(array), array)
+
+
+def test_levels_that_rows_do_not_share_are_announced():
+    names = pd.DataFrame({"id": [f"customer {i}" for i in range(60)], "x": np.arange(60.0)})
+    with pytest.warns(
+        CondShapWarning, match="column 'id' should hold levels that rows share, got 60 different ones in 60"
+    ):
+        FeatureSchema.learn(names)
+
+
+def test_levels_that_rows_share_are_no_names(recwarn):
+    FeatureSchema.learn(pd.DataFrame({"town": [f"town {i % 20}" for i in range(60)], "x": np.arange(60.0)}))
+    FeatureSchema.learn(pd.DataFrame({"few": [f"row {i}" for i in range(20)], "x": np.arange(20.0)}))
+    assert not recwarn
+
+
+def test_few_whole_numbers_may_be_codes():
+    frame = pd.DataFrame({"code": np.arange(60) % 4, "flag": np.arange(60) % 2, "x": np.linspace(0, 1, 60)})
+    with pytest.warns(CondShapWarning, match=r"columns \['code'\] hold few different whole numbers"):
+        cs.Explainer(lambda t: t["x"], approach="independence", check_draws=False).fit(frame)
+
+
+@pytest.mark.parametrize("categorical", [[], ["code"]])
+def test_whoever_says_what_is_categorical_is_not_asked(categorical, recwarn):
+    frame = pd.DataFrame({"code": np.arange(60) % 4, "x": np.linspace(0, 1, 60)})
+    cs.Explainer(lambda t: t["x"], approach="independence", check_draws=False).fit(frame, categorical=categorical)
+    assert not recwarn
+
+
+def test_a_single_row_must_stay_a_table():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    with pytest.raises(SchemaError, match=r"got a pandas Series with 2 entries.*X\.iloc\[\[i\]\]"):
+        FeatureSchema.learn(frame).encode(frame.iloc[0])

@@ -77,7 +77,7 @@ def fit(
         make_room(out)
         loaded = load_model(model, trust=trust_model)
         explainer = settings.explainer(loaded, approach)
-        prepared = prepare(explainer, read_features(train, loaded), settings.categorical or ())
+        prepared = prepare(explainer, read_features(train, loaded), settings.categorical)
         schema_to_json(prepared.setup.schema)  # fails before training if the result could not be saved
         explainer.game_ = learn(explainer, prepared)
         explainer.save(out)
@@ -130,7 +130,7 @@ def explain(
             X, y = read_answered(rows, loaded, target, text_columns(X_train))
             store_table(X)
             fresh = settings.explainer(loaded, approach)
-            categorical = settings.categorical or ()
+            categorical = settings.categorical
             if loss is None:
                 explanation = finish(get_ready(fresh, X_train, X, categorical=categorical))
             else:
@@ -172,7 +172,7 @@ def compare(
         X = read_features(rows, loaded, text_columns(X_train))
         store_table(X)
         explainers = [settings.explainer(loaded, name) for name in names]
-        ready = get_all_ready(explainers, X_train, X, categorical=settings.categorical or ())
+        ready = get_all_ready(explainers, X_train, X, categorical=settings.categorical)
         check_folder(out)
         table, written, failed = _explain_each(dict(zip(names, ready, strict=True)), out, level)
         if as_json:

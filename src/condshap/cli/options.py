@@ -244,5 +244,9 @@ def is_given(name: str, context: typer.Context) -> bool:
 
 def read_output(output: str | None) -> str | int | None:
     """An output as the API accepts it: digits become an integer, which is a name or a position, whichever exists."""
-    is_whole = output is not None and output.removeprefix("-").isdecimal()
-    return int(output) if is_whole and output is not None else output
+    return None if output is None else read_row(output)
+
+
+def read_row(row: str) -> str | int:
+    """A row as the API accepts it: digits become an integer, which is a position, all else is a label."""
+    return int(row) if row.removeprefix("-").isdecimal() else row

@@ -16,7 +16,7 @@ from rich.table import Table
 from condshap.approaches import available_approaches, find_approach
 from condshap.cli.csv_file import text_columns
 from condshap.cli.files import load_explanations, make_room, read_table, suffix_of
-from condshap.cli.options import AsJson, is_given, read_output
+from condshap.cli.options import AsJson, is_given, read_output, read_row
 from condshap.cli.screen import clear_messages, print_json, print_written
 from condshap.exceptions import OptionError, listing
 from condshap.storage.writing import write_figure
@@ -124,8 +124,11 @@ def plot(
     kind: Annotated[Kind, typer.Option(help="What to draw.")],
     out: Annotated[Path, typer.Option(help="File to write: .png, .pdf or .svg.")],
     row: Annotated[
-        list[int] | None,
-        typer.Option(help="Position of a row, from 0. With --kind bar, repeat it, or leave it out for all rows."),
+        list[str] | None,
+        typer.Option(
+            help="A row: its position from 0, or its label in the index ('label:7' if that is a number). With --kind bar, "
+            "repeat it, or leave it out for all rows."
+        ),
     ] = None,
     feature: Annotated[str | None, typer.Option(help="With --kind scatter: the feature on the x-axis.")] = None,
     color: Annotated[str | None, typer.Option(help="With --kind scatter: the feature that colours the points.")] = None,
@@ -139,11 +142,12 @@ def plot(
 ) -> None:
     """Draw one plot of explanations."""
     _check_plot(context, kind, files, out)
-    given = {"row": (row or [0])[0], "feature": feature, "color": color, "by": by.value, "max_features": max_features}
+    rows = None if row is None else [read_row(text) for text in row]
+    given = {"row": (rows or [0])[0], "feature": feature, "color": color, "by": by.value, "max_features": max_features}
     options: dict[str, Any] = {name: value for name, value in given.items() if name in _TAKES[kind]}
     if kind is Kind.bar:
         del options["row"]
-        options["rows"] = row
+        options["rows"] = rows
     with clear_messages():
         make_room(out)
         _draw(kind, load_explanations(files), out, options, output=output, facet=facet)

@@ -18,6 +18,7 @@ from condshap.approaches.base import ConditionalSampler, Donors, DrawnRows, capa
 from condshap.coalitions import CoalitionPlan
 from condshap.draw_check.result import Departure, DrawCheck, judge
 from condshap.exceptions import CondShapWarning, listing
+from condshap.numerics.even_choice import choose_evenly
 from condshap.numerics.likeness import FREQUENCY, Difference, Tables, count_differences, find_differences
 from condshap.numerics.score_columns import Score, learn_scores, score_rows
 from condshap.runtime.threads import single_threaded_blas
@@ -195,13 +196,9 @@ def _lend(donors: Donors, compared: _Compared, seed: int) -> tuple[Floats, Float
     )
     if borrows_from_training:
         weights = np.where(indices == positions[:, None], 0.0, weights)
-    reached = np.cumsum(weights, axis=1)
-    total = reached[:, -1:]
-    start = generator(seed, _STAGE + " donors").random((len(indices), 1))
-    wanted = (start + np.arange(_SAMPLES)) / _SAMPLES * total
-    place = (reached[:, None, :] <= wanted[:, :, None]).sum(axis=2)
-    chosen = np.take_along_axis(indices, np.minimum(place, indices.shape[1] - 1), axis=1)
-    return donors.table[chosen], np.broadcast_to(total > 0, chosen.shape).astype(np.float64)
+    places = choose_evenly(weights, _SAMPLES, generator(seed, _STAGE + " donors").random(len(indices)))
+    chosen = np.take_along_axis(indices, places, axis=1)
+    return donors.table[chosen], np.repeat(weights.sum(axis=1, keepdims=True) > 0, _SAMPLES, axis=1).astype(np.float64)
 
 
 def _departure(

@@ -15,6 +15,7 @@ from condshap.numerics.faithful import FaithfulRegression
 from condshap.numerics.interactions import INDICES, PlayerSet, exact_interactions, player_sets
 from condshap.options import check_choice, check_integer, find_named
 from condshap.types import Floats
+from condshap.views.rows import find_row
 
 if TYPE_CHECKING:
     import shapiq
@@ -95,15 +96,15 @@ class Interactions:
             lines[name] = np.array([by_set[members] for members in sets]).reshape(shape).transpose(1, 2, 0).ravel()
         return pd.DataFrame(lines)
 
-    def to_shapiq(self, row: int, *, output: str | int | None = None) -> shapiq.InteractionValues:
+    def to_shapiq(self, row: Any, *, output: str | int | None = None) -> shapiq.InteractionValues:
         """One row as `shapiq.InteractionValues`, for shapiq's plots; needs the package shapiq.
 
         Parameters
         ----------
-        row : position of the row
+        row : position or index label of the row
         output : name or position, where the model has several
         """
-        row, which = check_row(len(self), row), self.find_output(output)
+        row, which = find_row(self.row_labels, row), self.find_output(output)
         try:
             import shapiq
         except ImportError:
@@ -136,14 +137,6 @@ class Interactions:
         return found if self.base_values.ndim == 2 else None
 
 
-def check_row(n_rows: int, row: Any) -> int:
-    """Position of a row; negative ones count from the end."""
-    whole = check_integer("row", row, least=-n_rows)
-    if whole >= n_rows:
-        raise OptionError(f"row must be a position below {n_rows}, the number of explained rows, got {row!r}.")
-    return whole % n_rows
-
-
 def find_interactions(explanation: Explanation, index: str = "k-SII", order: int = 2) -> Interactions:
     """Interactions of an explanation's players, from its value table; see `Explanation.interactions`."""
     check_choice("index", index, INDICES)
@@ -159,7 +152,6 @@ def find_interactions(explanation: Explanation, index: str = "k-SII", order: int
     values, spread = solve
     shape = explanation.base_values.shape
     errors = np.sqrt(np.maximum(spread, 0.0))
-    data = explanation.data
     return Interactions(
         values={members: one.reshape(shape) for members, one in zip(sets, values, strict=True)},
         std_errors={members: one.reshape(shape) for members, one in zip(sets, errors, strict=True)},
@@ -171,7 +163,7 @@ def find_interactions(explanation: Explanation, index: str = "k-SII", order: int
         predictions=explanation.predictions,
         player_names=explanation.player_names,
         output_names=explanation.output_names,
-        row_labels=data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(len(explanation)),
+        row_labels=explanation.row_labels,
     )
 
 

@@ -15,6 +15,7 @@ from condshap.options import as_path
 from condshap.tables.reading import take_rows
 from condshap.types import Floats, Table
 from condshap.values.table import ValueTable
+from condshap.views.rows import labels_of, row_positions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +55,11 @@ class LossExplanation:
         return (f"minus {self.loss}",)
 
     @property
+    def row_labels(self) -> pd.Index[Any]:
+        """Labels of the rows: the index of a pandas table, else their positions."""
+        return labels_of(self.data, len(self))
+
+    @property
     def importance(self) -> Floats:
         """Mean of the values over rows, (P,): SAGE values (Covert, Lundberg and Lee 2020) with conditional v(S)."""
         return np.asarray(self.values.mean(axis=0))
@@ -88,9 +94,9 @@ class LossExplanation:
 
         return f"<p><b>{escape(repr(self))}</b></p>{self.importance_frame().to_html(float_format='{:.4g}'.format)}"
 
-    def __getitem__(self, rows: int | slice | list[int] | np.ndarray[Any, Any]) -> LossExplanation:
+    def __getitem__(self, rows: Any) -> LossExplanation:
         """Loss explanation of some of the rows; importance is then over these."""
-        chosen = np.atleast_1d(np.arange(len(self))[rows])
+        chosen = row_positions(self.row_labels, rows)
         table = self.value_table
         return replace(
             self,

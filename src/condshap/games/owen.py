@@ -77,6 +77,11 @@ class OwenValues:
         """Names of the outputs."""
         return self.explanation.output_names
 
+    @property
+    def row_labels(self) -> pd.Index[Any]:
+        """Labels of the rows: the index of a pandas table, else their positions."""
+        return self.explanation.row_labels
+
     def __len__(self) -> int:
         """Return the number of rows R."""
         return len(self.values)

@@ -54,7 +54,8 @@ def bar(
     ----------
     explanation : an explanation; a summary such as ``abs(explanation).max(0)``; or several of either by name, such as
         ``explanation.cohorts("sex")``, which are drawn side by side
-    rows : position, slice, list or mask; None for all. A single row is drawn with its feature values. For explanations only
+    rows : position or index label, slice, list or mask; None for all. A single row is drawn with its feature values. For
+        explanations only
     output : name or position of the output, if the model has several
     max_features : number of lines; players beyond that are added up
 
@@ -71,7 +72,7 @@ def bar(
     chosen = (
         one_loss(explanation, output) if isinstance(explanation, LossExplanation) else one_output(explanation, output)
     )
-    positions = find_rows(len(explanation), rows)
+    positions = find_rows(explanation.row_labels, rows)
     if len(positions) == 1:
         return _one_row(chosen, int(positions[0]), max_features, ax)
     if isinstance(explanation, LossExplanation):

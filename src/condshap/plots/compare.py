@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
-from condshap.plots.selection import Explanations, check_same_rows, find_row, make_lines, named, one_output
+from condshap.plots.selection import Explanations, check_same_rows, make_lines, named, one_output
 from condshap.plots.style import (
     DARK,
     HATCHES,
@@ -24,6 +25,7 @@ from condshap.plots.style import (
     shorten,
     with_value,
 )
+from condshap.views.rows import find_row
 
 _THICKNESS = 0.8
 _INCHES = 0.16  # per bar
@@ -31,7 +33,7 @@ _INCHES = 0.16  # per bar
 
 def compare(
     explanations: Explanations,
-    row: int = 0,
+    row: Any = 0,
     *,
     names: Sequence[str] | None = None,
     output: str | int | None = None,
@@ -45,7 +47,7 @@ def compare(
     Parameters
     ----------
     explanations : explanations of the same rows, as a list or as a mapping by name
-    row : position of the explained row
+    row : position or index label of the explained row
     names : names of the explanations; by default their approaches
     output : name or position of the output, if the model has several
     max_features : number of lines; players beyond that are added up
@@ -60,7 +62,7 @@ def compare(
     check_same_rows(found)
     picked = [one_output(one, output) for one in found.values()]
     first = picked[0]
-    row = find_row(len(first.values), row)
+    row = find_row(next(iter(found.values())).row_labels, row)
     lines = make_lines(np.mean([np.abs(one.values[row]) for one in picked], axis=0), max_features, sort=sort)
     thickness = _THICKNESS / len(picked)
     ax = new_axes(ax, 7.0, height_of(len(lines), max(0.32, _INCHES * len(picked) + 0.1)) + 0.4)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import ScalarFormatter
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, whole_output
+from condshap.plots.selection import make_lines, whole_output
 from condshap.plots.style import (
     DARK,
     LABEL_SIZE,
@@ -25,6 +25,7 @@ from condshap.plots.style import (
     with_value,
 )
 from condshap.types import Floats, Indices
+from condshap.views.rows import find_row
 
 _LINE = 0.45  # height of a line of text, where the bar is 1
 _WIDE = 0.03  # share of the bar from which on a part has room for its number
@@ -33,7 +34,7 @@ _LONGEST = 30  # characters of a name: two lists stand side by side
 
 def force(
     explanation: Explanation,
-    row: int = 0,
+    row: Any = 0,
     *,
     output: str | int | None = None,
     max_features: int = 12,
@@ -43,7 +44,7 @@ def force(
 
     Parameters
     ----------
-    row : position of the explained row
+    row : position or index label of the explained row
     output : name or position of the output, if the model has several
     max_features : number of parts; players beyond that are added up
 
@@ -54,7 +55,7 @@ def force(
     ``explanation[:, players]`` left out are one part with their sum, "N not selected".
     """
     chosen = whole_output(explanation, output)
-    row = find_row(len(explanation), row)
+    row = find_row(explanation.row_labels, row)
     lines = make_lines(np.abs(chosen.values[row]), max_features)
     shown = lines.add_up(chosen.values[row])
     pairs = zip(chosen.names, chosen.columns, strict=True)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 
 from condshap.explanation import Explanation
-from condshap.plots.selection import find_row, make_lines, whole_output
+from condshap.plots.selection import make_lines, whole_output
 from condshap.plots.style import (
     CYCLE,
     DARK,
@@ -24,18 +24,19 @@ from condshap.plots.style import (
     shorten,
 )
 from condshap.types import Floats
+from condshap.views.rows import find_row
 
 _MOST_TICKS = 16
 _TOTAL = "prediction − base value"
 
 
-def horizons(explanation: Explanation, row: int = 0, *, max_features: int = 8, ax: Axes | None = None) -> Axes:
+def horizons(explanation: Explanation, row: Any = 0, *, max_features: int = 8, ax: Axes | None = None) -> Axes:
     """Draw how the Shapley values of one row change over the steps ahead, a line per player.
 
     Parameters
     ----------
     explanation : of forecasts, as `explain_forecast` gives it: its outputs are the steps, in their order
-    row : position of the explained time
+    row : position or index label of the explained time
     max_features : lines; players beyond are added up
 
     Notes
@@ -46,7 +47,7 @@ def horizons(explanation: Explanation, row: int = 0, *, max_features: int = 8, a
     several = explanation.values.ndim == 3 if isinstance(explanation, Explanation) else False
     steps = explanation.output_names if several else (None,)
     found = [whole_output(explanation, None if step is None else i) for i, step in enumerate(steps)]
-    row = find_row(len(explanation), row)
+    row = find_row(explanation.row_labels, row)
     values, errors = (np.array([getattr(one, part)[row] for one in found]) for part in ("values", "errors"))  # (O, P)
     total = np.array([one.predictions[row] - one.base_values[row] for one in found])
     lines = make_lines(np.abs(values).mean(axis=0), max_features)

@@ -35,7 +35,7 @@ def interaction_bar(
 
     Parameters
     ----------
-    rows : position, slice, list or mask; None for all. A single row is drawn with its values.
+    rows : position or index label, slice, list or mask; None for all. A single row is drawn with its values.
     output : name or position where the model has several
     max_features : lines; smaller interactions are left out, and the label below says of how many these are the largest
 
@@ -46,7 +46,7 @@ def interaction_bar(
     of features that depend on each other is this dependence, not the model.
     """
     chosen = one_output(pairs, output)
-    positions = find_rows(len(pairs), rows)
+    positions = find_rows(pairs.row_labels, rows)
     is_one = len(positions) == 1
     values = chosen.values[positions[0]] if is_one else np.abs(chosen.values[positions]).mean(axis=0)
     errors = chosen.errors[positions].mean(axis=0)

@@ -12,9 +12,9 @@ from matplotlib.lines import Line2D
 from condshap.games.interactions import Interactions
 from condshap.options import check_integer
 from condshap.plots.player_sets import OneOutput, busiest_players, one_output
-from condshap.plots.selection import find_row
 from condshap.plots.style import DARK, LABEL_SIZE, LOWERS, RAISES, VALUE_SIZE, amounts, name_output, new_axes, shorten
 from condshap.types import Floats, Indices
+from condshap.views.rows import find_row
 
 _LONGEST = 24  # characters of a name beside the circle
 _THICKEST, _LARGEST_DOT, _SMALLEST_DOT = 9.0, 26.0, 5.0  # points
@@ -27,7 +27,7 @@ _LEAST_SHARE = 0.02
 
 def interaction_network(
     pairs: Interactions,
-    row: int = 0,
+    row: Any = 0,
     *,
     output: str | int | None = None,
     max_features: int = 12,
@@ -37,7 +37,7 @@ def interaction_network(
 
     Parameters
     ----------
-    row : position of the row
+    row : position or index label of the row
     output : name or position where the model has several
     max_features : players; those with the smallest interactions are left out
 
@@ -48,7 +48,7 @@ def interaction_network(
     contains 0. Part of an interaction of features that depend on each other is this dependence, not the model.
     """
     chosen = one_output(pairs, output)
-    row = find_row(len(pairs), row)
+    row = find_row(pairs.row_labels, row)
     values, errors, _ = chosen.at(row)
     players = busiest_players(chosen, values, check_integer("max_features", max_features, least=2))
     ax = new_axes(ax, 8.0, 5.2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -32,7 +34,7 @@ _DIAGONAL = "#E6E6E6"
 
 def interactions(
     pairs: Interactions,
-    row: int | None = 0,
+    row: Any = 0,
     *,
     output: str | int | None = None,
     max_features: int = 12,

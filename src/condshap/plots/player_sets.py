@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from condshap.exceptions import OptionError, listing
 from condshap.games.interactions import Interactions
-from condshap.plots.selection import find_row
 from condshap.plots.style import shorten
 from condshap.types import Floats, Indices
+from condshap.views.rows import find_row
 
 _LONGEST_LABEL = 54  # characters of all players of a set together
 
@@ -25,6 +27,7 @@ class OneOutput:
     values, errors : (R, K); errors are 0 where they are not known
     single : (R, P) what the same index has for single players
     names : of the P players
+    row_labels : of the R rows
     index : which interactions these are
     output : name of the output where there are several, else None
     """
@@ -34,6 +37,7 @@ class OneOutput:
     errors: Floats
     single: Floats
     names: tuple[str, ...]
+    row_labels: pd.Index[Any]
     index: str
     output: str | None
 
@@ -55,7 +59,7 @@ class OneOutput:
         if row is None:
             text = f"mean |{self.index}| of {len(self.values)} rows"
             return np.abs(self.values).mean(axis=0), self.errors.mean(axis=0), text
-        found = find_row(len(self.values), row)
+        found = find_row(self.row_labels, row)
         return self.values[found], self.errors[found], self.index
 
 
@@ -89,6 +93,7 @@ def one_output(interactions: Interactions, output: str | int | None = None) -> O
         np.nan_to_num(stacked(interactions.std_errors, several)),
         stacked(interactions.values, single),
         interactions.player_names,
+        interactions.row_labels,
         interactions.index,
         None if which is None else interactions.output_names[which],
     )

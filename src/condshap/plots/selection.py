@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 
 from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
@@ -14,9 +15,11 @@ from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
 from condshap.options import check_integer, find_named
+from condshap.ranking import by_name
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
 from condshap.types import Floats, Indices
+from condshap.views.rows import row_positions
 
 Explanations: TypeAlias = Mapping[str, Explanation] | Sequence[Explanation]
 
@@ -175,24 +178,16 @@ def find_among(names: Sequence[str], output: str | int | None) -> int:
     raise OptionError(f"output must be one of {listing(names)} or a position below {len(names)}, got {output!r}.")
 
 
-def find_row(n_rows: int, row: Any) -> int:
-    """Position of a row; negative ones count from the end."""
-    whole = check_integer("row", row, least=-n_rows)
-    if whole >= n_rows:
-        raise OptionError(f"row must be a position below {n_rows}, the number of explained rows, got {row!r}.")
-    return whole % n_rows
-
-
-def find_rows(n_rows: int, rows: Any) -> Indices:
-    """Positions of rows that are given by a position, a slice, a list or a mask; None means all."""
+def find_rows(labels: pd.Index[Any], rows: Any) -> Indices:
+    """Positions of at least one row, given by a position, a label, a slice, a list or a mask; None means all."""
     try:
-        found = np.atleast_1d(np.arange(n_rows)[slice(None) if rows is None else rows])
+        found = row_positions(labels, slice(None) if rows is None else rows)
     except IndexError as error:
         raise OptionError(
-            f"rows must be positions below {n_rows}, the number of explained rows, got {rows!r}."
+            f"rows must be positions below {len(labels)}, the number of explained rows, got {rows!r}."
         ) from error
     if found.ndim != 1 or len(found) == 0:
-        raise OptionError(f"rows must choose at least one of {n_rows} rows, got {rows!r}.")
+        raise OptionError(f"rows must choose at least one of {len(labels)} rows, got {rows!r}.")
     return found
 
 
@@ -232,12 +227,7 @@ def named(explanations: Explanations, names: Sequence[str] | None = None) -> dic
     texts = [one.provenance.approach for one in found] if given is None else [str(name) for name in given]
     if len(texts) != len(found):
         raise OptionError(f"names must have one entry for each of {len(found)} explanations, got {len(texts)}.")
-    again: dict[str, int] = {}
-    labels = []
-    for text in texts:
-        again[text] = again.get(text, 0) + 1
-        labels.append(text if again[text] == 1 else f"{text} ({again[text]})")
-    return dict(zip(labels, found, strict=True))
+    return by_name(texts, found)
 
 
 def check_same_rows(explanations: Mapping[str, Explanation]) -> None:

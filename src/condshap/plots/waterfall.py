@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,7 +12,7 @@ from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
-from condshap.plots.selection import OneOutput, find_row, make_lines, one_loss, one_output, whole_output
+from condshap.plots.selection import OneOutput, make_lines, one_loss, one_output, whole_output
 from condshap.plots.style import (
     DARK,
     GREY,
@@ -26,11 +27,12 @@ from condshap.plots.style import (
 )
 from condshap.plots.union_steps import Step, union_steps
 from condshap.types import Floats
+from condshap.views.rows import find_row
 
 
 def waterfall(
     explanation: Explanation | LossExplanation | OwenValues,
-    row: int = 0,
+    row: Any = 0,
     *,
     output: str | int | None = None,
     max_features: int = 12,
@@ -44,7 +46,7 @@ def waterfall(
     Parameters
     ----------
     explanation : or Owen values, which are drawn union by union
-    row : position of the explained row
+    row : position or index label of the explained row
     output : name or position of the output, if the model has several
     max_features : number of lines for players, or for the parts of a union; those beyond that are added up
     unfold : for Owen values only: names of unions that show their parts instead of one bar; True for all of them
@@ -57,14 +59,14 @@ def waterfall(
     """
     if isinstance(explanation, OwenValues):
         chosen = one_output(explanation.to_explanation(), output)
-        row = find_row(len(explanation), row)
+        row = find_row(explanation.row_labels, row)
         steps = union_steps(explanation, chosen, row, unfold, max_features)
     elif unfold is None:
         if isinstance(explanation, LossExplanation):
             chosen = one_loss(explanation, output)
         else:
             chosen = whole_output(explanation, output)
-        row = find_row(len(explanation), row)
+        row = find_row(explanation.row_labels, row)
         steps = _player_steps(chosen, row, max_features)
     else:
         raise OptionError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,12 @@ _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
 def report(
-    explanations: Explanation | LossExplanation | Sequence[Explanation] | Sequence[LossExplanation],
+    explanations: Explanation
+    | LossExplanation
+    | Sequence[Explanation]
+    | Sequence[LossExplanation]
+    | Mapping[str, Explanation]
+    | Mapping[str, LossExplanation],
     path: str | Path,
     *,
     names: Sequence[str] | None = None,
@@ -54,8 +59,8 @@ def report(
     Parameters
     ----------
     explanations : one, or several with the same rows, players, outputs, model and base value, for example by different
-        approaches. If their coalitions differ, MSEv is over those that all of them share, with a warning. Or loss
-        explanations of the same loss
+        approaches, as a list or by name. If their coalitions differ, MSEv is over those that all of them share, with a
+        warning. Or loss explanations of the same loss
     path : file to write; an existing file is replaced
     names : one name per explanation; by default their approaches
     title : title of the page
@@ -76,6 +81,9 @@ def report(
     ...     cs.report(explanation, f"{folder}/report.html", train=X).name
     'report.html'
     """
+    if isinstance(explanations, Mapping):
+        names = list(explanations) if names is None else names
+        explanations = list(explanations.values())
     given = _listed(explanations)
     labels = _labels(given, names)
     compared = list(comparable(dict(zip(labels, given, strict=True))).values())

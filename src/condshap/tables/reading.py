@@ -46,6 +46,11 @@ def to_pandas(X: Table) -> pd.DataFrame:
     if isinstance(X, pd.DataFrame):
         _check_names([str(name) for name in X.columns])
         return X
+    if isinstance(X, pd.Series):
+        raise SchemaError(
+            f"a table must have rows and columns, got a pandas Series with {len(X)} entries. Keep a single row a table with "
+            "X.iloc[[i]], and a single column one with X[[name]]."
+        )
     import narwhals as nw  # not needed for pandas and NumPy
 
     _check_names([str(name) for name in getattr(X, "column_names", [])])  # of PyArrow, which allows duplicates

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from condshap.exceptions import OptionError, listing
 from condshap.options import find_named
 from condshap.tables.reading import take_rows
 from condshap.types import Floats, Indices
 from condshap.values.table import ValueTable
+from condshap.views.rows import row_positions
 
 if TYPE_CHECKING:
     from condshap.explanation import Explanation
@@ -78,7 +80,7 @@ def select(explanation: Explanation, key: Any) -> Explanation:
     rows, players, *outputs = _split(key, explanation.values.ndim)
     found = explanation
     if not _is_all(rows):
-        found = _take_rows(found, _row_positions(rows, len(explanation)))
+        found = _take_rows(found, _row_positions(rows, explanation.row_labels))
     if not _is_all(players):
         chosen = np.atleast_1d(_positions("players", players, explanation.player_names))
         found = _take_players(found, chosen)
@@ -116,21 +118,19 @@ def _split(key: Any, n_axes: int) -> list[Any]:
     return [*parts[:place], *[slice(None)] * (n_axes - given), *parts[place + len(dots) :]]
 
 
-def _row_positions(rows: Any, n_rows: int) -> Indices:
+def _row_positions(rows: Any, labels: pd.Index[Any]) -> Indices:
     """Positions of rows; one that is out of range is an IndexError, by which loops over rows end."""
-    if _has_text(rows):
+    try:
+        found = row_positions(labels, rows)
+    except OptionError as error:
         raise OptionError(
-            f"rows must be positions below {n_rows}, a slice or a mask, got {rows!r}. For a player write "
-            "explanation[:, 'name'], for an output of several explanation[..., 'name']."
-        )
-    found = np.atleast_1d(np.arange(n_rows)[rows])
+            f"{error} For a player write explanation[:, 'name'], for an output of several explanation[..., 'name']."
+        ) from None
     if found.ndim != 1:
-        raise OptionError(f"rows must be a position, a slice, or a list or mask of one dimension, got {rows!r}.")
+        raise OptionError(
+            f"rows must be a position, a label, a slice, or a list or mask of one dimension, got {rows!r}."
+        )
     return found
-
-
-def _has_text(rows: Any) -> bool:
-    return isinstance(rows, str) or (isinstance(rows, (list, tuple)) and any(isinstance(row, str) for row in rows))
 
 
 def _positions(what: str, given: Any, names: Sequence[str]) -> Indices | int:

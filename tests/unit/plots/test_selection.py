@@ -1,6 +1,7 @@
 """What a plot shows: one output, known rows, players folded into others with an error that is a bound."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from condshap import plots
@@ -57,13 +58,14 @@ def test_the_error_of_others_is_a_bound_that_holds():
 
 
 def test_rows_are_positions_slices_lists_or_masks():
-    assert find_rows(4, None).tolist() == [0, 1, 2, 3]
-    assert find_rows(4, -1).tolist() == [3]
-    assert find_rows(4, slice(1, 3)).tolist() == [1, 2]
-    assert find_rows(4, np.array([True, False, True, False])).tolist() == [0, 2]
+    four = pd.RangeIndex(4)
+    assert find_rows(four, None).tolist() == [0, 1, 2, 3]
+    assert find_rows(four, -1).tolist() == [3]
+    assert find_rows(four, slice(1, 3)).tolist() == [1, 2]
+    assert find_rows(four, np.array([True, False, True, False])).tolist() == [0, 2]
     for bad in (7, [0, 9], slice(4, 4), []):
         with pytest.raises(OptionError, match="4"):
-            find_rows(4, bad)
+            find_rows(four, bad)
 
 
 @pytest.mark.parametrize("draw", [plots.waterfall, plots.force])

@@ -1,0 +1,106 @@
+"""Rows are named by position or by label, wherever one row or several are wanted."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import condshap as cs
+from condshap.exceptions import OptionError
+from condshap.views.rows import find_row, row_positions
+
+mpl.use("Agg")
+
+X = pd.DataFrame(
+    np.random.default_rng(0).normal(size=(60, 3)), columns=["a", "b", "c"], index=[f"A{i}" for i in range(60)]
+)
+
+
+def total(frame):
+    return np.asarray(frame).sum(axis=1)
+
+
+@pytest.fixture(scope="module")
+def explanation():
+    return cs.explain(total, X, X[10:14], approach="gaussian")
+
+
+@pytest.mark.parametrize(
+    ("labels", "row", "position"),
+    [
+        (["x", "y", "z"], "y", 1),
+        (["x", "y", "z"], 2, 2),
+        (["x", "y", "z"], np.int64(-3), 0),
+        ([5, 0, 7], 0, 0),  # positions, whatever the labels are: tables that were shuffled keep their old numbers
+        ([5, 0, 7], "label:0", 1),
+        (range(400, 410), "label:400", 0),
+        ([1.5, 2.5], "2.5", 1),
+        ([1.5, 2.5], 2.5, 1),
+        ([("a", 1), ("b", 2)], ("b", 2), 1),
+        (["label:0", "0"], "label:0", 0),
+        (pd.date_range("2024-01-30", periods=3), "2024-01-31", 1),
+        (pd.date_range("2024-01-30", periods=3), pd.Timestamp("2024-02-01"), 2),
+        (pd.date_range("2024-01-30", periods=3, freq="h"), "2024-01-30 02:00:00", 2),
+    ],
+)
+def test_a_row_is_found_by_position_or_label(labels, row, position):
+    assert find_row(pd.Index(labels), row) == position
+
+
+@pytest.mark.parametrize(
+    ("labels", "row", "text"),
+    [
+        (["x", "y"], "z", r"row must be a position below 2 or the label of a row, such as 'x', got 'z'"),
+        (["x", "x"], "x", r"row must be the label of one row, got 'x', which rows \[0, 1\] have"),
+        ([400, 401], 400, r"row must be a position below 2.*For the row with the label 400, write 'label:400'"),
+        ([400, 401], -400, "row must be an integer of at least -2"),
+        (range(2), "z", "because these rows have no labels of their own"),
+        (["x", "y"], None, "row must be a position"),
+        (["x", "y"], True, "row must be a position"),
+        (["x", "y"], 1.5, "row must be a position"),
+    ],
+)
+def test_what_names_no_row_is_refused(labels, row, text):
+    with pytest.raises(OptionError, match=text):
+        find_row(pd.Index(labels), row)
+
+
+def test_several_rows_are_found_by_their_labels():
+    labels = pd.Index(["x", "y", "z"])
+    assert row_positions(labels, ["z", "x"]).tolist() == [2, 0]
+    assert row_positions(labels, np.array(["z", "x"])).tolist() == [2, 0]
+    assert row_positions(labels, pd.Index(["y"])).tolist() == [1]
+    assert row_positions(labels, [True, False, True]).tolist() == [0, 2]
+
+
+def test_explanations_are_indexed_by_label(explanation):
+    assert explanation["A12"].data.index.tolist() == ["A12"]
+    np.testing.assert_array_equal(explanation[["A13", "A10"]].values, explanation.values[[3, 0]])
+    np.testing.assert_array_equal(explanation["A12", "b"].values, explanation.values[[2], 1:2])
+    with pytest.raises(OptionError, match=r"got 'a'\. For a player write explanation\[:, 'name'\]"):
+        explanation["a"]
+
+
+@pytest.mark.parametrize("plot", [cs.plots.waterfall, cs.plots.force, cs.plots.bar, cs.plots.compare])
+def test_plots_take_labels(explanation, plot):
+    what = {"one": explanation} if plot is cs.plots.compare else explanation
+
+    def texts(row):
+        ax = plot(what, row)
+        found = [text.get_text() for text in (*ax.texts, *ax.get_yticklabels())]
+        mpl.pyplot.close(ax.figure)
+        return found
+
+    assert texts("A12") == texts(2) != texts(1)
+
+
+def test_interactions_and_owen_values_take_labels(explanation):
+    pairs = explanation.interactions()
+    bars = cs.plots.interaction_bar(pairs, "A12"), cs.plots.interaction_bar(pairs, 2)
+    widths = [[patch.get_width() for patch in ax.patches] for ax in bars]
+    assert widths[0] == widths[1]
+    assert cs.plots.interactions(pairs, row="A12") is not None
+    assert cs.plots.waterfall(explanation.owen({"u": ["a", "b"], "v": ["c"]}), "A12") is not None
+    mpl.pyplot.close("all")
