@@ -81,6 +81,7 @@ class Comparison(pd.DataFrame):
     """
 
     _metadata = ["_explanations"]  # noqa: RUF012 - pandas asks for a list
+    _explanations: dict[str, Explanation]
 
     @classmethod
     def of(cls, lines: list[dict[Any, Any]], explanations: Sequence[Explanation]) -> Comparison:

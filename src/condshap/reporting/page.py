@@ -81,10 +81,9 @@ def report(
     ...     cs.report(explanation, f"{folder}/report.html", train=X).name
     'report.html'
     """
-    if isinstance(explanations, Mapping):
-        names = list(explanations) if names is None else names
-        explanations = list(explanations.values())
-    given = _listed(explanations)
+    if isinstance(explanations, Mapping) and names is None:
+        names = list(explanations)
+    given = _listed(list(explanations.values()) if isinstance(explanations, Mapping) else explanations)
     labels = _labels(given, names)
     compared = list(comparable(dict(zip(labels, given, strict=True))).values())
     outside = None if train is None else find_outside(given[0], train)

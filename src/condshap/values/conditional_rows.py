@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from condshap.approaches.base import Donors
+from condshap.approaches.base import Donors, DrawnRows
 from condshap.exceptions import ApproachError, OptionError, listing
 from condshap.game import Game
 from condshap.numerics.even_choice import choose_evenly
@@ -30,6 +30,7 @@ def draw_rows(game: Game, rows: Rows, known: Masks, n: int) -> Floats:
     if isinstance(samples, Donors):
         drawn = np.where(known, rows[:, None, :], samples.table[samples.indices[0]])
     else:
+        assert isinstance(samples, DrawnRows)  # no model was read here that could give outcomes
         drawn = samples.rows[0]
     if samples.weights is None and drawn.shape[1] == n:
         return np.asarray(drawn)
