@@ -41,7 +41,7 @@ from condshap.options import (
 from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
 from condshap.runtime.devices import find_accelerator
-from condshap.schema import FeatureSchema
+from condshap.schema import FeatureSchema, suggest_categorical
 from condshap.seeding import column_sizes
 from condshap.storage.digests import digest_of_fit
 from condshap.types import Indices, Outputs, Rows, Table
@@ -114,7 +114,7 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | 
     schema = FeatureSchema.learn(X, () if categorical is None else categorical)
     rows = schema.encode(X) if encoded is None else encoded
     if categorical is None and encoded is None:
-        schema.suggest_categorical(rows)
+        suggest_categorical(schema, rows)
     _check_training(rows, schema)
     players = Players.of(schema.names, explainer.groups)
     ordering = read_ordering(explainer, players)

@@ -85,21 +85,6 @@ class FeatureSchema:
         """Names of the features of one kind."""
         return tuple(feature.name for feature in self.features if feature.kind is kind)
 
-    def suggest_categorical(self, rows: Rows) -> None:
-        """Warn of whole numbers in training rows (N, M) that may be codes, because they take few values."""
-        few = [
-            feature.name
-            for feature, column in zip(self.features, rows.T, strict=True)
-            if feature.is_integer and 2 < len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES
-        ]
-        if few and len(rows) >= _MANY_ROWS:
-            warnings.warn(
-                f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, "
-                "name these in categorical=[...]; if all are numbers, pass categorical=[].",
-                CondShapWarning,
-                stacklevel=2,
-            )
-
     def encode(self, X: Table) -> Rows:
         """Check a table against the schema and encode it, shape (n, M).
 
@@ -139,6 +124,22 @@ class FeatureSchema:
         table = own.with_dtypes_of(self.table_format.reordered(taken.tolist()))
         written = table.write(np.ascontiguousarray(rows[:, taken]))
         return written.set_index(X.index) if isinstance(X, pd.DataFrame) else written
+
+
+def suggest_categorical(schema: FeatureSchema, rows: Rows) -> None:
+    """Warn of whole numbers in training rows (N, M) that may be codes, because they take few values."""
+    few = [
+        feature.name
+        for feature, column in zip(schema.features, rows.T, strict=True)
+        if feature.is_integer and 2 < len(np.unique(column[~np.isnan(column)])) <= _FEW_VALUES
+    ]
+    if few and len(rows) >= _MANY_ROWS:
+        warnings.warn(
+            f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, "
+            "name these in categorical=[...]; if all are numbers, pass categorical=[].",
+            CondShapWarning,
+            stacklevel=2,
+        )
 
 
 def listed_columns(columns: Any) -> list[Any]:

@@ -25,7 +25,7 @@ STAGES = {  # the longest name that fits a module counts; a module imports its o
     "storage/state_file": 3, "storage/networks": 3,
     "models": 4,
     "values": 5, "precision": 5, "draw_check": 5,
-    "solvers": 6, "values/null_players": 6,
+    "solvers": 6, "values/null_players": 6, "values/conditional_rows": 6,
     "explanation": 7, "evaluation": 7, "ranking": 7, "storage/explanations": 7, "precision/convergence": 7,
     "tables/feature_columns": 7, "reporting/notebook": 7, "views": 7,
     "games/__init__": 7, "games/exact_tables": 7, "games/interactions": 7, "games/owen": 7,
