@@ -202,12 +202,12 @@ class Networks:
         """Draw as `sample` does, with the members at these positions, and leave the draws where the networks are."""
         with single_threaded_torch():
             query = self._query(asked)
-            return self._values(sample(self._ensemble(members), query), query)
+            return self._values(sample(self.as_ensemble(members), query), query)
 
     def expect(self, function: AdditiveFunction, asked: Asked) -> Floats:
         """E[function(X) | x_known, z] for K latents z, (C, R, K, O), the same latents as those of draws."""
         with single_threaded_torch():
-            return expect(self._ensemble(), self._query(asked), function, self._fitted().columns.atoms)
+            return expect(self.as_ensemble(), self._query(asked), function, self._fitted().columns.atoms)
 
     @property
     def linear_names(self) -> tuple[str, ...]:
@@ -264,7 +264,7 @@ class Networks:
         columns = self._fitted().columns
         rows, slopes = self._encode(columns, self._fitted().config, X), columns.log_slopes(X)
         with single_threaded_torch():
-            return log_likelihood(self._ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
+            return log_likelihood(self.as_ensemble(), rows, slopes, masks, n_draws, keys=keys, seed=seed)
 
     def to_state(self, *, keep_optimiser: bool = False) -> tuple[dict[str, npt.NDArray[Any]], str]:
         """Arrays and a JSON text from which `from_state` makes the same model again.
@@ -331,7 +331,7 @@ class Networks:
             self._adviser = Adviser(model, columns.layout.n_continuous, device)
         return self._adviser
 
-    def _ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
+    def as_ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
         """Members as tensors, which are made once: copying them to a device costs more than a few draws."""
         fitted, device = self._fitted(), self._device()
         key = (None if members is None else tuple(members), device)

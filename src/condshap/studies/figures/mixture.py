@@ -52,7 +52,7 @@ def components(network: VAEAC, X: pd.DataFrame, n_components: int, *, seed: int 
     import torch
 
     networks, schema = network.networks_, network.schema_
-    ensemble, columns = networks._ensemble([0]), networks.fitted_.columns
+    ensemble, columns = networks.as_ensemble([0]), networks.fitted_.columns
     rows = columns.encode(schema.encode(X.head(1)), ensemble.device)
     layout, shape = rows.layout, ensemble.parameters.shape
     pool = noise_pool(n_components, shape.latent + shape.n_features, seed, "plain", ensemble.device)
