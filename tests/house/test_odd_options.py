@@ -91,7 +91,7 @@ def test_paths_are_paths(value):
 
 @pytest.mark.parametrize("value", ["", {}, 10**400, [1, "x"], np.full((3, 3), np.inf), np.full((3, 3), 1j)])
 def test_errors_and_weights_are_numbers(value):
-    with pytest.raises(OptionError, match="errors must be finite, non-negative"):
+    with pytest.raises(OptionError, match="errors must be finite, at least 0"):
         explain().with_model_errors(value)
     with pytest.raises(CondShapError, match="weights must be"):
         cs.CoalitionPlan.given(np.eye(3), value)

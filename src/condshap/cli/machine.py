@@ -130,8 +130,10 @@ def _native_libraries() -> list[str]:
     from threadpoolctl import threadpool_info
 
     return sorted(
-        f"{one['internal_api']} {one.get('architecture') or ''}".strip() + f" ({one['num_threads']} threads)"
-        for one in threadpool_info()
+        {
+            f"{one['internal_api']} {one.get('architecture') or ''}".strip() + f" ({one['num_threads']} threads)"
+            for one in threadpool_info()
+        }
     )
 
 

@@ -24,7 +24,6 @@ from condshap.trees.validating import check_trees
 HARMLESS_TYPES = {
     "collections.OrderedDict",
     "functools.partial",
-    "sklearn.compose._column_transformer._RemainderColsList",  # a list of columns, before scikit-learn 1.7
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.neighbors._ball_tree.BallTree",
