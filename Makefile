@@ -7,7 +7,7 @@
 #   make dist-test    build wheel and sdist, and try both in clean environments
 #   make fuzz   ten minutes of odd tables, options, models, files and commands, other ones each time
 #   make plots  draw every plot into docs/_build/plots
-#   make format put the code in shape            make lint       only look at its shape and types
+#   make format put the code in shape            make lint       only look at its shape, spelling and types
 #   make clean  remove everything that make has made
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3 python 2>/dev/null))
@@ -63,6 +63,7 @@ plots: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/codespell src tests docs benchmarks *.md CITATION.cff
 	$(BIN)/mypy
 
 format: $(VENV)/.dev

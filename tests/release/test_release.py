@@ -66,5 +66,3 @@ def test_the_workflow_calls_make_targets_that_exist():
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert {"lint", "test", "test-oldest", "test-newest", "docs", "dist-test"} == called
     assert called <= set(targets)
-
-

@@ -40,7 +40,11 @@ class Package:
     @property
     def remark(self) -> str:
         """What is wrong with it."""
-        return f"{self.name} is missing" if self.installed is None else f"{self.name} {self.installed} is not {self.bounds}"
+        return (
+            f"{self.name} is missing"
+            if self.installed is None
+            else f"{self.name} {self.installed} is not {self.bounds}"
+        )
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -79,7 +83,9 @@ def _requirements(lines: list[str], extra: str | None) -> list[Requirement]:
     always = [one for one in asked if one.marker is None or one.marker.evaluate({"extra": ""})]
     if extra is None:
         return always
-    return [one for one in asked if one not in always and one.marker is not None and one.marker.evaluate({"extra": extra})]
+    return [
+        one for one in asked if one not in always and one.marker is not None and one.marker.evaluate({"extra": extra})
+    ]
 
 
 def _look_up(asked: Requirement, extra: str | None) -> Package:

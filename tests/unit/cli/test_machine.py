@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -44,7 +45,7 @@ def test_doctor_names_versions_device_threads_and_the_folder_of_compiled_code():
     assert found["accelerator"] in (None, "cuda")
     assert found["cores"] >= 1
     assert all(library.endswith("threads)") for library in found["native_libraries"])
-    assert "__pycache__" in found["compiled_code"]
+    assert Path(found["compiled_code"]).parent.is_dir()
 
 
 def test_doctor_leaves_out_what_only_developers_need():
