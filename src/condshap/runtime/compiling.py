@@ -22,7 +22,7 @@ def watch_compiler() -> None:
     """Let numba tell when it compiles a kernel of condshap, rather than load it from its cache."""
     from numba.core.event import Listener, register
 
-    class Watch(Listener):  # type: ignore[misc]
+    class Watch(Listener):
         was_said = False
 
         def on_start(self, event: Any) -> None:
@@ -35,7 +35,7 @@ def watch_compiler() -> None:
         def on_end(self, event: Any) -> None:
             pass
 
-    register("numba:compile", Watch())
+    register("numba:compile", Watch())  # type: ignore[no-untyped-call]
 
 
 def _say(*, is_kept: bool) -> None:
