@@ -36,7 +36,9 @@ def test_files_of_an_earlier_version_load_or_are_refused_with_both_versions(fold
         again = cs.load_explainer(folder / "explainer", model).explain(explanation.data)
         np.testing.assert_allclose(again.values, explanation.values, rtol=1e-9)
         return
-    words = re.escape(f"must have format version {FORMAT_VERSION}, got {version_of(folder)}, written by condshap 0.1.0.")
+    words = re.escape(
+        f"must have format version {FORMAT_VERSION}, got {version_of(folder)}, written by condshap 0.1.0."
+    )
     with pytest.raises(StorageError, match=words + " Read it with that version"):
         cs.load_explanation(folder / "explanation.parquet")
     with pytest.raises(StorageError, match=words):
