@@ -55,7 +55,7 @@ def _parse(path: Path) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            frame = pd.read_csv(path, low_memory=False, index_col=False, **exact)
+            frame: pd.DataFrame = pd.read_csv(path, low_memory=False, index_col=False, **exact)
         except pd.errors.ParserWarning:
             raise SchemaError(
                 f"'{path}' must have a name for every column, got rows with more cells than names. Write a complete header."
