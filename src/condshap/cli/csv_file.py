@@ -60,7 +60,9 @@ def _parse(path: Path) -> pd.DataFrame:
             raise SchemaError(
                 f"'{path}' must have a name for every column, got rows with more cells than names. Write a complete header."
             ) from None
-    large = {name: frame[name].map(int, na_action="ignore").astype(object) for name in frame if _is_large(frame[name])}
+    large = {
+        str(name): frame[name].map(int, na_action="ignore").astype(object) for name in frame if _is_large(frame[name])
+    }
     return frame.assign(**large)
 
 
