@@ -1,5 +1,6 @@
 """Sphinx: how the documentation is built (make docs)."""
 
+import platform
 from importlib.metadata import version as installed_version
 from xml.etree import ElementTree
 
@@ -23,7 +24,7 @@ html_theme = "furo"
 html_title = f"condshap {release}"
 html_math_renderer = "svg"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["formulas.css", "print.css"]
 exclude_patterns = ["_build", "results/data", "examples"]
 
 autodoc_member_order = "bysource"
@@ -31,7 +32,12 @@ autodoc_typehints = "signature"
 autodoc_class_signature = "separated"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
-myst_enable_extensions = ["dollarmath", "deflist", "attrs_block"]
+myst_enable_extensions = ["dollarmath", "deflist", "attrs_block", "substitution"]
+BESIDE = ("numpy", "scipy", "pandas", "scikit-learn", "torch", "numba")
+myst_substitutions = {
+    "versions": f"condshap {release}, Python {platform.python_version()}, "
+    + ", ".join(f"{name} {installed_version(name)}" for name in BESIDE)
+}
 myst_heading_anchors = 3
 
 # Every example runs once a build, two at a time; one that fails is a warning, and with -W an error.

@@ -44,7 +44,7 @@ DESIGN_SEED, FIRST_EPOCHS = 1, 2
 
 @dataclass(frozen=True)
 class Case:
-    """Burr data to train on: for each seed other rows and another start; `slow` arithmetics get one seed only."""
+    """Burr data to train on: for each seed other rows and another start; `slow` arithmetic get one seed only."""
 
     n_features: int
     n_train: int

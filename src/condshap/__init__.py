@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from condshap.vaeac.estimator import VAEAC
     from condshap.values.table import ValueTable
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "CoalitionPlan",

@@ -40,6 +40,7 @@ from condshap.options import (
 )
 from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
+from condshap.runtime.compiling import show_compiling
 from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema, suggest_categorical
 from condshap.seeding import column_sizes
@@ -129,8 +130,8 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | 
         check_missing(part.approach, rows, schema, what="training rows")
         check_approach_options(part.approach, rows, schema, plan=_of_features(usual, players, chain))
     examples = without_gaps(rows)
+    budget = settings_of(explainer).memory_budget
     predictor = _find_predictor(explainer, schema, rows, examples)
-    budget = parse_memory(explainer.memory_budget)
     knots = find_knots(predictor, schema, rows, explainer.additive)
     proof = TrainingProof(lambda some: predict_early(predictor, some, budget), rows, examples)
     function = read_function(predictor, schema, examples, explainer.additive, knots, proof)
@@ -224,6 +225,7 @@ def refit(explainer: Explainer, game: Game, rows: Rows, *, seed: int) -> Game:
 def settings_of(explainer: Explainer) -> Settings:
     """How to compute, by the options of an explainer."""
     progress = None if explainer.progress == "auto" else bool(explainer.progress)
+    show_compiling(progress)
     memory, n_jobs = parse_memory(explainer.memory_budget), check_jobs(explainer.n_jobs)
     return Settings(memory, n_jobs, progress, find_accelerator(explainer.device))
 

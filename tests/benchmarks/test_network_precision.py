@@ -1,4 +1,4 @@
-"""The benchmark of other arithmetics for the networks: what is switched, what is put back, what is printed."""
+"""The benchmark of other arithmetic for the networks: what is switched, what is put back, what is printed."""
 
 import json
 import logging

@@ -13,7 +13,7 @@ WIDTH = 100
 MARKS = re.compile(r"<!-- [^>]*?-->")
 WRITTEN_BY_PROGRAMS = {"_build", "auto_examples", "results"}
 WRAPPED_ELSEWHERE = {"results.md"}
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md"] + [
+PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")] + [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))
     if page.name not in WRAPPED_ELSEWHERE and not WRITTEN_BY_PROGRAMS & set(page.relative_to(ROOT / "docs").parts)

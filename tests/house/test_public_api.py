@@ -173,7 +173,7 @@ def fitted(approach: str = "independence", **options: object) -> tuple[cs.Explai
     X = X if approach == "independence" else X[["x", "n"]].astype(float).assign(z=X["x"] ** 2)
     y = X["x"] + 2 * X["n"]
     steps = make_column_transformer(
-        (OneHotEncoder(), make_column_selector(dtype_include="str")), remainder="passthrough"
+        (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
     )
     model = make_pipeline(steps, LinearRegression()).fit(X, y)
     return cs.Explainer(model, approach=approach, seed=3, **options).fit(X), X

@@ -1,1 +1,1 @@
-"""Parts of ``network_precision``: other arithmetics, sampling with them, and tables."""
+"""Parts of ``network_precision``: other arithmetic, sampling with them, and tables."""

@@ -14,6 +14,7 @@ import typer
 
 from condshap.cli.demo_and_study import demo, study
 from condshap.cli.explaining import compare, explain, fit
+from condshap.cli.machine import doctor, warm_up
 from condshap.cli.reports_and_plots import approaches, plot, report
 
 app = typer.Typer(
@@ -55,6 +56,8 @@ app.command(
         "condshap plot comparison/*.parquet --kind msev --out msev.pdf",
     ),
 )(plot)
+app.command("doctor", epilog=_example("condshap doctor --json"))(doctor)
+app.command("warm-up")(warm_up)
 study(app)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from condshap.schema import FeatureSchema
+
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 def read_csv(path: Path, is_text: Mapping[str, bool], used: Collection[str] | None) -> pd.DataFrame:
@@ -48,14 +51,24 @@ def _parse(path: Path) -> pd.DataFrame:
     """Columns as pandas reads them; rows with more cells than names are refused, because pandas would guess an index."""
     import pandas as pd
 
+    exact: dict[str, Any] = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}  # later the only way
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(path, low_memory=False, index_col=False)
+            frame: pd.DataFrame = pd.read_csv(path, low_memory=False, index_col=False, **exact)
         except pd.errors.ParserWarning:
             raise SchemaError(
                 f"'{path}' must have a name for every column, got rows with more cells than names. Write a complete header."
             ) from None
+    large = {
+        str(name): frame[name].map(int, na_action="ignore").astype(object) for name in frame if _is_large(frame[name])
+    }
+    return frame.assign(**large)
+
+
+def _is_large(column: Any) -> bool:
+    """Whether integers, one of them beyond 64 bits, were left as text, as by pandas before version 3."""
+    return column.dtype == object and column.notna().any() and all(map(_INTEGER.fullmatch, map(str, column.dropna())))
 
 
 def text_columns(known: pd.DataFrame | FeatureSchema) -> dict[str, bool]:

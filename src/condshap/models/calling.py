@@ -63,7 +63,8 @@ def _is_a(model: Model, kind: str) -> bool:
     """Ask scikit-learn whether an estimator is a "regressor" or a "classifier"."""
     base = sys.modules.get("sklearn.base")
     try:
-        return base is not None and bool(getattr(base, f"is_{kind}")(model))
+        has_tags = hasattr(model, "__sklearn_tags__")  # or scikit-learn 1.7 warns before it says no
+        return base is not None and has_tags and bool(getattr(base, f"is_{kind}")(model))
     except (AttributeError, TypeError, ValueError):  # objects that only look like estimators
         return False
 

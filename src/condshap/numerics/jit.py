@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from condshap.runtime.compiling import watch_compiler
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -45,6 +47,7 @@ def _compile(function: Callable[P, R], options: dict[str, Any]) -> Callable[P, R
     """Hand a function to numba, lazily: its signature is that of the first call. Division by zero is as in NumPy."""
     import numba
 
+    watch_compiler()
     function.__qualname__ = f"{function.__qualname__}_{_digest(Path(function.__code__.co_filename).parent)}"
     compiled: Callable[P, R] = numba.njit(nogil=True, error_model="numpy", **options)(function)
     return compiled

@@ -31,6 +31,8 @@ def read_xgboost(model: Any) -> FlatTrees | None:
     booster, link = learner["gradient_booster"], LINKS.get(learner["objective"]["name"])
     if booster["name"] != "gbtree" or link is None or not np.isnan(model.missing):
         return None
+    if booster["model"].get("weight_drop"):  # DART is no booster of its own from XGBoost 3.4 on
+        return None
     trees = booster["model"]["trees"][: _n_trees(model, booster["model"])]
     has_other_splits = any(any(tree["split_type"]) or tree["tree_param"]["size_leaf_vector"] != "1" for tree in trees)
     base = _base(learner["learner_model_param"], link)

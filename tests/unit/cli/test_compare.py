@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import joblib
-import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 import condshap
 from condshap.cli import app
+from condshap.cli.files import read_table
 from tests.unit.cli.commands import make_table, message_of, run
 
 
@@ -41,7 +41,7 @@ def test_compare_has_the_numbers_of_the_api(folder: Path, tmp_path: Path) -> Non
         assert explanation.provenance.approach == line["approach"]
         assert float(explanation.msev) == line["msev"]
         assert (line["low"], line["high"]) == explanation.msev.interval(0.9)
-    assert pd.read_csv(found["written"][-1])["msev"].tolist() == [line["msev"] for line in found["approaches"]]
+    assert read_table(Path(found["written"][-1]))["msev"].tolist() == [line["msev"] for line in found["approaches"]]
 
 
 def test_compare_shows_a_table_within_80_columns_and_the_files(folder: Path, tmp_path: Path) -> None:
