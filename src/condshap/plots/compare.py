@@ -84,9 +84,9 @@ def compare(
     pairs = zip(first.names, first.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     ax.set_xlabel(first.words.value + first.words.unit, fontsize=LABEL_SIZE)
-    (f_x,) = amounts(first.predictions[row : row + 1], signed=False)
+    (end,) = amounts(first.predictions[row : row + 1], signed=False, like=first.values[row])
     output_name = "" if first.output is None else f"{shorten(first.output)}: "
-    ax.set_title(f"{output_name}{first.words.f} = {f_x}", fontsize=TITLE_SIZE)
+    ax.set_title(f"{output_name}{first.words.prediction} = {end}", fontsize=TITLE_SIZE)
     if legend:
         add_legend(ax)
     return ax

@@ -74,7 +74,7 @@ def test_many_players_are_folded(one):
 
 def test_a_waterfall_goes_from_the_base_value_to_the_prediction(one):
     ax = plots.waterfall(one, 0)
-    assert names(ax) == ["f(x) = 9.50", "x1 = 2.5", "x2 = missing", "x0 = 1", "x3 = 4", "base value = 10.00"]
+    assert names(ax) == ["prediction = 9.50", "x1 = 2.5", "x2 = missing", "x0 = 1", "x3 = 4", "base value = 10.00"]
     bars = ax.patches
     np.testing.assert_allclose([bar.get_width() for bar in bars], [-2.0, 1.0, 0.5, 0.0])
     starts = [bar.get_x() for bar in bars]
@@ -106,7 +106,7 @@ def test_force_stacks_what_raises_left_of_the_prediction_and_what_lowers_right(o
     assert to_hex(spans[9.5, 11.5].get_facecolor()).upper() == LOWERS
     assert spans[9.5, 11.5].get_hatch() == "////"
     found = [text.strip() for text in texts(ax)]
-    assert "f(x) = 9.50" in found
+    assert "prediction = 9.50" in found
     assert "base value = 10.00" in found
     assert "2  x2 = missing  +1.00" in found
     assert "1  x1 = 2.5  −2.00" in found
@@ -130,7 +130,7 @@ def test_a_comparison_has_a_bar_for_each_approach(one, explain):
     heights = [p.get_y() for p in ax.patches]
     assert heights[0] < heights[4] < heights[1]  # beside each other, line by line
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gaussian", "ctree"]
-    assert ax.get_title() == "f(x) = 9.50"
+    assert ax.get_title() == "prediction = 9.50"
     assert {p.get_hatch() or "" for p in ax.patches[:4]} != {p.get_hatch() or "" for p in ax.patches[4:]}
     assert len(set(colours(ax))) == 2
     unsorted = plots.compare({"a": one, "b": other}, 0, sort=False, legend=False)

@@ -32,7 +32,7 @@ def test_values_belong_to_their_names_when_columns_come_in_another_order(make):
     for name, text in shown.items():
         assert float(text.replace("−", "-")) == pytest.approx(rows[name].iloc[1], rel=0.01)
     ax = cs.plots.waterfall(one, 1)
-    assert names(ax)[0] == f"f(x) = {one.predictions[1]:.{len(names(ax)[0].split('.')[1])}f}".replace("-", "−")
+    assert names(ax)[0] == f"prediction = {one.predictions[1]:.{len(names(ax)[0].split('.')[1])}f}".replace("-", "−")
 
 
 def test_groups_and_outputs():

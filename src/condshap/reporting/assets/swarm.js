@@ -98,7 +98,7 @@ function nearest(dots, { offsetX: x, offsetY: y }) {
 /** Tell about the dot under the pointer, and open its row by a click. */
 function listen(canvas, dots, hint) {
   const usual = "Point at a dot to see its row; click to open it.";
-  const tell = ({ r, p }) => `Row ${rowLabel(r)}: ${DATA.players[p].name}${isGrouped ? "" : " = " + playerText(p, r)} adds ${signed(phi(state.approach, r, p))}`;
+  const tell = ({ r, p }) => `Row ${rowLabel(r)}: ${DATA.players[p].name}${isGrouped ? "" : " = " + playerText(p, r)} adds ${signed(phi(state.approach, r, p), error(state.approach, r, p))}`;
   canvas.addEventListener("mousemove", (event) => { const dot = nearest(dots, event); hint.textContent = dot ? tell(dot) : usual; });
   canvas.addEventListener("mouseleave", () => { hint.textContent = usual; });
   canvas.addEventListener("click", (event) => {
