@@ -35,7 +35,8 @@ def test_formulas_take_the_colour_of_the_text_and_need_no_font(conf, tex):
 
 
 def test_the_bar_over_a_letter_is_drawn(conf):
-    def paths(tex: str) -> int:
-        return conf._picture(tex, inline=True).split("</svg>")[0].count("<path") + conf._picture(tex, inline=True).count("<rect")
+    def parts(tex: str) -> int:
+        picture = conf._picture(tex, inline=True).split("</svg>")[0]
+        return picture.count("<path") + picture.count("<rect")
 
-    assert paths(r"\overline{S}") > paths("S")
+    assert parts(r"\overline{S}") > parts("S")

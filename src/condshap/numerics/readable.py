@@ -78,19 +78,20 @@ def fixed(value: float, places: int | None, *, signed: bool = False, digits: int
     value = float(value)
     if not isfinite(value):
         return _not_finite(value)
-    text = ("0" if value == 0 else _power(abs(value), digits)) if places is None else _rounded(abs(value), places)
+    size = abs(value)
+    text = _rounded(size, places) if places is not None else _power(size, digits, strip=False) if size else "0"
     if not text.strip("0.,"):
         return text
     return (MINUS if value < 0 else "+" if signed else "") + text
 
 
 def estimate(value: float, std_error: float, digits: int = 4) -> str:
-    """A number with as many digits as its standard error allows; NaN where the error is not known.
+    """A number with as many digits as its standard error allows; at most `digits` where the error is not known.
 
-    >>> estimate(0.91837, 0.124), estimate(66533.0, 4100.0), estimate(0.91837, float("nan"))
-    ('0.92', '66,500', '0.9184')
+    >>> estimate(0.91837, 0.124), estimate(66533.0, 4100.0), estimate(8.72e9, 7.6e8), estimate(0.91837, float("nan"))
+    ('0.92', '66,500', '8.72 × 10⁹', '0.9184')
     """
-    return fixed(value, places_of([value], [std_error], digits), digits=digits)
+    return _estimates([float(value)], float(std_error), digits)[0]
 
 
 def interval(low: float, high: float, std_error: float, digits: int = 4) -> str:
@@ -99,8 +100,15 @@ def interval(low: float, high: float, std_error: float, digits: int = 4) -> str:
     >>> interval(0.66812, 1.16, 0.124)
     '0.67 to 1.16'
     """
-    places = places_of([low, high], [std_error], digits)
-    return f"{fixed(low, places, digits=digits)} to {fixed(high, places, digits=digits)}"
+    return " to ".join(_estimates([float(low), float(high)], float(std_error), digits))
+
+
+def _estimates(values: list[float], std_error: float, digits: int) -> list[str]:
+    places = places_of(values, [std_error], digits)
+    if places is None and isfinite(std_error) and std_error > 0:  # the same with powers of ten
+        allowed = _exponent(max(map(abs, values))) - _exponent(std_error) + 2
+        digits = max(1, min(digits, allowed))
+    return [fixed(value, places, digits=digits) for value in values]
 
 
 def tick_texts(ticks: Iterable[float]) -> list[str]:
@@ -149,9 +157,9 @@ def _rounded(size: float, places: int) -> str:
     return f"{_round(size, places):,.{max(0, places)}f}"
 
 
-def _power(size: float, digits: int) -> str:
+def _power(size: float, digits: int, *, strip: bool = True) -> str:
     found = _round(size, digits - 1 - _exponent(size))
     power = found.adjusted()
     mantissa = f"{found.scaleb(-power):f}"
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    mantissa = mantissa.rstrip("0").rstrip(".") if strip and "." in mantissa else mantissa
     return f"{mantissa} × 10{str(power).translate(_DIGITS)}"

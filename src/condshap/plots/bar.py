@@ -13,11 +13,8 @@ from condshap.explanation import Explanation
 from condshap.games.loss_explanation import LossExplanation
 from condshap.plots.selection import OneOutput, find_among, find_rows, make_lines, one_loss, one_output
 from condshap.plots.style import (
-    CYCLE,
-    DARK,
     HATCHES,
     LABEL_SIZE,
-    NEUTRAL,
     add_legend,
     amounts,
     error_bars,
@@ -32,6 +29,7 @@ from condshap.plots.style import (
     with_value,
 )
 from condshap.types import Floats
+from condshap.views.palette import CYCLE, DARK, NEUTRAL
 from condshap.views.summaries import Sizes, Summary
 
 Drawn: TypeAlias = Explanation | Sizes | Summary

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 
 from condshap.plots.selection import Explanations, check_same_rows, find_row, make_lines, named, one_output
 from condshap.plots.style import (
-    DARK,
     HATCHES,
     LABEL_SIZE,
     TITLE_SIZE,
@@ -24,6 +23,7 @@ from condshap.plots.style import (
     shorten,
     with_value,
 )
+from condshap.views.palette import DARK
 
 _THICKNESS = 0.8
 _INCHES = 0.16  # per bar

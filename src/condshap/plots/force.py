@@ -11,10 +11,7 @@ from condshap.explanation import Explanation
 from condshap.numerics.readable import tick_texts
 from condshap.plots.selection import find_row, make_lines, whole_output
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
-    LOWERS,
-    RAISES,
     STRIPES,
     VALUE_SIZE,
     amounts,
@@ -25,6 +22,7 @@ from condshap.plots.style import (
     with_value,
 )
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, LOWERS, RAISES
 
 _LINE = 0.45  # height of a line of text, where the bar is 1
 _WIDE = 0.03  # share of the bar from which on a part has room for its number

@@ -9,8 +9,6 @@ from matplotlib.ticker import MaxNLocator
 from condshap.explanation import Explanation
 from condshap.plots.selection import OneOutput, make_lines, one_output
 from condshap.plots.style import (
-    DARK,
-    GREY,
     LABEL_SIZE,
     VALUE_SIZE,
     amounts,
@@ -24,6 +22,7 @@ from condshap.plots.style import (
     shorten,
 )
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, GREY
 
 _MOST_WRITTEN = 10
 """Rows up to which the numbers are written into the cells."""

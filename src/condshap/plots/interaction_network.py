@@ -13,8 +13,16 @@ from condshap.games.interactions import Interactions
 from condshap.options import check_integer
 from condshap.plots.player_sets import OneOutput, busiest_players, one_output
 from condshap.plots.selection import find_row
-from condshap.plots.style import DARK, LABEL_SIZE, LOWERS, RAISES, VALUE_SIZE, amounts, name_output, new_axes, shorten
+from condshap.plots.style import (
+    LABEL_SIZE,
+    VALUE_SIZE,
+    amounts,
+    name_output,
+    new_axes,
+    shorten,
+)
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, LOWERS, RAISES
 
 _LONGEST = 24  # characters of a name beside the circle
 _THICKEST, _LARGEST_DOT, _SMALLEST_DOT = 9.0, 26.0, 5.0  # points

@@ -16,7 +16,6 @@ from condshap.numerics.row_means import half_width, over_rows, shared_coalitions
 from condshap.options import check_choice
 from condshap.plots.selection import Explanations, find_output, named
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
     MARKERS,
     VALUE_SIZE,
@@ -33,6 +32,7 @@ from condshap.plots.style import (
 )
 from condshap.ranking import comparable
 from condshap.types import Floats
+from condshap.views.palette import DARK
 
 _MARKS = 12  # on a line
 _DASHES = ("-", "-", "--", ":", "-.")  # the first one is the explanation that the others are compared with

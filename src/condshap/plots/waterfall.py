@@ -13,10 +13,7 @@ from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
 from condshap.plots.selection import OneOutput, find_row, make_lines, one_loss, one_output, whole_output
 from condshap.plots.style import (
-    DARK,
-    GREY,
     LABEL_SIZE,
-    NEUTRAL,
     amounts,
     error_bars,
     height_of,
@@ -29,6 +26,7 @@ from condshap.plots.style import (
 )
 from condshap.plots.union_steps import Step, union_steps
 from condshap.types import Floats
+from condshap.views.palette import DARK, GREY, NEUTRAL
 
 
 def waterfall(

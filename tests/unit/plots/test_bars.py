@@ -6,7 +6,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from condshap import plots
-from condshap.plots.style import LOWERS, NEUTRAL, RAISES
+from condshap.views.palette import LOWERS, NEUTRAL, RAISES
 
 VALUES = np.array([[0.5, -2.0, 1.0, 0.0], [1.5, 1.0, -3.0, 0.25]])
 ERRORS = np.array([[0.1, 0.2, 0.3, 0.0], [0.2, 0.3, 0.1, 0.0]])

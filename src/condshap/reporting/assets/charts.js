@@ -23,11 +23,10 @@ function roundBetween(low, high, n, width) {
     const { at } = ticks(low, high, n), widest = Math.max(...tickTexts(at).map((text) => textWidth(text, 11.5)));
     if (at.length * (widest + 10) < width) return at;
   }
-  return ticks(low, high, 1).at.slice(0, 2);
+  return ticks(low, high, 1).at.slice(-1);
 }
 
-function named(svg, text, x, y, width, attributes = {}, size = 13, weight = 400) {
-  const shown = shorten(text, width, size, weight);
+function named(svg, text, x, y, width, attributes = {}, size = 13, shown = shorten(text, width, size)) {
   const node = draw("text", { x, y, ...attributes }, shown);
   if (shown !== text) node.append(draw("title", {}, text.slice(0, 2000)));
   svg.append(node);
@@ -52,7 +51,7 @@ function importance(e) {
 /** Lines of bars: the first n players, and the sum of the others with the sum of their errors, which is an upper bound. */
 function barLines(found, n) {
   const shown = found.order.slice(0, n), rest = found.order.slice(n), sum = (numbers) => rest.reduce((total, p) => total + numbers[p], 0);
-  const lines = shown.map((p) => ({ name: DATA.players[p].name, size: found.size[p], off: found.off[p] }));
+  const lines = shown.map((p) => ({ p, name: DATA.players[p].name, size: found.size[p], off: found.off[p] }));
   return rest.length ? lines.concat({ name: rest.length + " others", size: sum(found.size), off: sum(found.off) }) : lines;
 }
 
@@ -64,9 +63,9 @@ function drawBars(box, found, n) {
   const low = DATA.explanations[state.approach].importance ? Math.min(0, ...shown.map((line) => line.size - SURE * line.off)) : 0;
   const scale = (x) => gutter + ((x - low) / (most - low)) * (width - gutter - right);
   axis(svg, scale, low, most, 0, height - 24, width < 420 ? 3 : 5);
-  shown.forEach(({ name, size, off: error }, i) => {
+  shown.forEach(({ p, name, size, off: error }, i) => {
     const y = i * 28, off = SURE * error;
-    named(svg, name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" });
+    named(svg, name, gutter - 8, y + 18, gutter - 10, { "text-anchor": "end" }, 13, p === undefined ? name : playerLabel(p, gutter - 10));
     svg.append(draw("rect", { class: "total bar", x: scale(Math.min(0, size)), y: y + 5, width: Math.max(0.5, scale(Math.max(0, size)) - scale(Math.min(0, size))), height: 18, rx: 2 }));
     whisker(svg, Math.max(gutter, scale(size - off)), scale(size + off), y + 14);
     svg.append(draw("text", { x: width, y: y + 18, "text-anchor": "end" }, fixed(size, places)));
@@ -122,8 +121,8 @@ function drawFall(box, fall, [low, high]) {
   steps.forEach((step, i) => {
     const y = (i + 1) * line, [left, end] = [scale(Math.min(step.from, step.to)), scale(Math.max(step.from, step.to))];
     link(step.to, y);
-    named(svg, step.name, 0, y + 16, gutter - 6);
-    named(svg, step.value, 0, y + 30, gutter - 6, { class: "small" }, 11.5);
+    if (step.p >= 0) named(svg, step.name, 0, y + 16, gutter - 6, {}, 13, playerLabel(step.p, gutter - 6));
+    if (step.p >= 0) named(svg, step.value, 0, y + 30, gutter - 6, { class: "small" }, 11.5);
     svg.append(draw("rect", { class: "step " + (step.phi < 0 ? "minus" : "plus"), "data-player": step.p, x: left, y: y + 8, width: Math.max(1, end - left), height: 20, rx: 2 }));
     if (step.off > 0) whisker(svg, scale(step.to - step.off), scale(step.to + step.off), y + 18);
     const isBelow = isNarrow && margins[i];
@@ -144,7 +143,7 @@ const marginOf = (off, places) => "± " + (places !== null && off >= 10 ** -plac
 /** A button over the name of the folded players, which shows all of them. */
 function unfold(name, y) {
   const button = make("button", { type: "button", class: "unfold", title: "Show all players", onclick: () => { byId("all-players").click(); byId("all-players").focus(); } }, name + " ▸");
-  button.style.top = y + "px";
+  button.style.top = y + 6 + "px";
   return button;
 }
 
@@ -153,7 +152,7 @@ function drawMsev(box) {
   const lines = DATA.explanations.map((one) => ({ name: one.name, at: one.msev[state.output] })).filter((line) => line.at[0] !== null);
   box.hidden = lines.length < 2;
   if (box.hidden) return;
-  const places = placesOf(lines.map((line) => line.at[0]), lines.map((line) => line.at[3] ?? NaN), 4), text = (line) => fixed(line.at[0], places, false, 4);
+  const text = (line) => estimate(line.at[0], line.at[3] ?? NaN);
   const height = lines.length * 34 + 28, { svg, width } = frame(box, height, "MSEv of approaches: " + lines.map((line) => `${line.name} ${text(line)}`).join(", "));
   const ends = lines.flatMap((line) => line.at.slice(0, 3).filter((x) => x !== null)), pad = (Math.max(...ends) - Math.min(...ends) || 1) * 0.08;
   const low = Math.min(...ends) - pad, high = Math.max(...ends) + pad, gutter = Math.min(200, width * 0.34), right = Math.max(...lines.map((line) => textWidth(text(line)))) + 16;

@@ -133,6 +133,35 @@ function shorten(text, width, size = 13, weight = 400) {
   return cut(low);
 }
 
+const labels = new Map();
+
+/** Name of a player cut to a width, elsewhere than in the middle where others would look the same. */
+function playerLabel(p, width) {
+  const key = Math.floor(width);
+  if (!labels.has(key)) labels.set(key, distinct(DATA.players.map((player) => player.name), key));
+  return labels.get(key)[p];
+}
+
+function distinct(names, width) {
+  const cut = names.map((name) => shorten(name, width)), alike = new Map();
+  cut.forEach((text, i) => { if (!alike.has(text)) alike.set(text, []); alike.get(text).push(names[i]); });
+  return names.map((name, i) => (alike.get(cut[i]).length === 1 ? cut[i] : aroundDifference(name, alike.get(cut[i]), width)));
+}
+
+/** Begin of a name and what tells it from others that begin the same. */
+function aroundDifference(name, others, width) {
+  const common = (other) => { let n = 0; while (n < name.length && name[n] === other[n]) n++; return n; };
+  const same = Math.max(...others.filter((other) => other !== name).map(common));
+  let found = "…" + name.slice(same, same + 1);
+  for (let n = 1; n < 60; n++) {
+    const from = Math.max(n, same - n), end = same + 1 + n;
+    const text = name.slice(0, n) + (from > n ? "…" : "") + name.slice(from, end) + (end < name.length ? "…" : "");
+    if (textWidth(text) > width) break;
+    found = text;
+  }
+  return found;
+}
+
 /** Round numbers between low and high, about `n` of them. */
 function ticks(low, high, n) {
   const raw = (high - low) / Math.max(1, n), power = 10 ** Math.floor(Math.log10(raw));

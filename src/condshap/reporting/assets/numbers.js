@@ -12,10 +12,10 @@ function rounded(size, places) {
   return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? "." + rest : "");
 }
 
-function power(size, digits) {
+function power(size, digits, strip = true) {
   const [mantissa, exponent] = size.toExponential(digits - 1).split("e");
   const raised = Array.from(exponent.replace("+", ""), (x) => (x === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[x])).join("");
-  return (mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa) + " × 10" + raised;
+  return (strip && mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa) + " × 10" + raised;
 }
 
 /** One number: whole ones with all their digits, others with at most `digits` significant ones. */
@@ -49,9 +49,16 @@ function placesOf(values, errors = [], digits = 3) {
 /** A number with the given decimals; what rounds to 0 has no sign. */
 function fixed(x, places, signed = false, digits = 3) {
   if (!Number.isFinite(x)) return notFinite(x);
-  const text = places !== null ? rounded(Math.abs(x), places) : x === 0 ? "0" : power(Math.abs(x), digits);
+  const text = places !== null ? rounded(Math.abs(x), places) : x === 0 ? "0" : power(Math.abs(x), digits, false);
   if (!/[1-9]/.test(text)) return text;
   return (x < 0 ? MINUS : signed ? "+" : "") + text;
+}
+
+/** A number with as many digits as its standard error allows. */
+function estimate(x, error, digits = 4) {
+  const places = placesOf([x], [error], digits);
+  if (places === null && Number.isFinite(error) && error > 0) digits = Math.max(1, Math.min(digits, exponentOf(Math.abs(x)) - exponentOf(error) + 2));
+  return fixed(x, places, false, digits);
 }
 
 /** Round numbers of an axis, with the decimals that they need and no offset. */

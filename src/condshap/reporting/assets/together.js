@@ -40,7 +40,7 @@ function drawPairs(box, { value, isRow }) {
   const gutter = Math.min(200, width * 0.34), wide = (width - gutter) / n, most = Math.max(...Array.from(cells.values(), Math.abs)) || 1;
   const places = placesOf([most], [], 2);
   players.forEach((p, i) => {
-    named(svg, DATA.players[p].name, gutter - 8, i * line + 20, gutter - 10, { "text-anchor": "end" });
+    named(svg, DATA.players[p].name, gutter - 8, i * line + 20, gutter - 10, { "text-anchor": "end" }, 13, playerLabel(p, gutter - 10));
     const x = gutter + (i + 0.5) * wide + 4, y = n * line + 8;
     named(svg, DATA.players[p].name, x, y, below - 12, { class: "small", "text-anchor": "end", transform: `rotate(-90 ${x} ${y})` }, 11.5);
     players.forEach((q, j) => {
