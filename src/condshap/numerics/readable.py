@@ -158,8 +158,8 @@ def _rounded(size: float, places: int) -> str:
 
 
 def _power(size: float, digits: int, *, strip: bool = True) -> str:
-    found = _round(size, digits - 1 - _exponent(size))
-    power = found.adjusted()
+    power = _round(size, digits - 1 - _exponent(size)).adjusted()  # of 9.996, rounded to 10.0, 1
+    found = _round(size, digits - 1 - power)
     mantissa = f"{found.scaleb(-power):f}"
     mantissa = mantissa.rstrip("0").rstrip(".") if strip and "." in mantissa else mantissa
     return f"{mantissa} × 10{str(power).translate(_DIGITS)}"

@@ -56,7 +56,7 @@ def test_bars_of_several_rows_are_mean_sizes(one):
     assert names(ax) == ["x2", "x1", "x0", "x3"]
     np.testing.assert_allclose([patch.get_width() for patch in ax.patches], [2.0, 1.5, 1.0, 0.125])
     assert set(colours(ax)) == {NEUTRAL}
-    assert texts(ax) == ["2.00", "1.50", "1.00", "0.12"]
+    assert texts(ax) == ["2.00", "1.50", "1.00", "0.13"]
     assert error_lengths(ax) == pytest.approx({0: 0.2, 1: 0.25, 2: 0.15})
     assert ax.get_xlabel() == "mean |Shapley value| of 2 rows"
     assert names(plots.bar(one, [1])) == ["x2 = 7", "x0 = 5", "x1 = 6", "x3 = 8"]

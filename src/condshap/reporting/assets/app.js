@@ -95,7 +95,7 @@ function connect() {
   byId("other").addEventListener("change", () => { state.otherApproach = Number(byId("other").value); showRows(); remember(); });
   byId("search").addEventListener("input", () => arrange());
   byId("shown").addEventListener("change", buildTable);
-  byId("sort").addEventListener("change", () => { sorting.by = byId("sort").value; buildTable(); });
+  byId("sort").addEventListener("change", () => { sorting.by = byId("sort").value; buildTable(); arrange(); });
   byId("clear").addEventListener("click", clearFilters);
   byId("direction").addEventListener("click", () => { sorting.down = !sorting.down; arrange(); });
   byId("filter-feature").addEventListener("change", showFilter);
