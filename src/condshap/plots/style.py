@@ -67,10 +67,13 @@ def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """`ax`, or the axes of a new figure of pyplot with the given size in inches; either with readable ticks."""
     import matplotlib.pyplot as plt
 
-    made = plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
-    for axis in (made.xaxis, made.yaxis):
+    return _readable(plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax)
+
+
+def _readable(ax: Axes) -> Axes:
+    for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(Readable())
-    return made
+    return ax
 
 
 def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
@@ -79,11 +82,11 @@ def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
     if spec is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(share, 1 - share) if above else (1 - share, share))
         ax.set_subplotspec(parts[1 if above else 0])
-        return figure.add_subplot(parts[0 if above else 1], sharex=ax)
+        return _readable(figure.add_subplot(parts[0 if above else 1], sharex=ax))
     box, gap = ax.get_position(), 0.05
     kept, given = (1 - share - gap) * box.height, share * box.height
     ax.set_position((box.x0, box.y0 if above else box.y1 - kept, box.width, kept))
-    return figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax)
+    return _readable(figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax))
 
 
 def round_ticks(n: int) -> MaxNLocator:
