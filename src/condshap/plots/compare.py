@@ -86,7 +86,7 @@ def compare(
     ax.set_xlabel(first.words.value + first.words.unit, fontsize=LABEL_SIZE)
     (end,) = amounts(first.predictions[row : row + 1], signed=False, like=first.values[row])
     output_name = "" if first.output is None else f"{shorten(first.output)}: "
-    ax.set_title(f"{output_name}{first.words.prediction} = {end}", fontsize=TITLE_SIZE)
+    ax.set_title(f"{output_name}{first.words.end} = {end}", fontsize=TITLE_SIZE)
     if legend:
         add_legend(ax)
     return ax

@@ -64,7 +64,7 @@ def force(
     _draw_parts(ax, prediction, shown, up, down)
     errors = lines.bound_errors(chosen.errors[row])
     end, start = amounts(np.array([prediction, base]), errors, signed=False, like=shown)
-    _mark(ax, prediction, f"{chosen.words.prediction} = {end}", base, f"{chosen.words.base} = {start}")
+    _mark(ax, prediction, f"{chosen.words.end} = {end}", base, f"{chosen.words.base} = {start}")
     texts = amounts(shown, errors)
     for place, side, colour, title in ((0.0, up, RAISES, "raises"), (0.52, down, LOWERS, "lowers")):
         style: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": VALUE_SIZE}
@@ -97,8 +97,8 @@ def _draw_parts(ax: Axes, prediction: float, shown: Floats, up: Indices, down: I
 def _mark(ax: Axes, prediction: float, end: str, base: float, start: str) -> None:
     """Write prediction and base value above the bar, on two heights so that they never meet."""
     left, right = (min(prediction, base), max(prediction, base))
-    boxes = [patch.get_bbox() for patch in ax.patches]
-    low, high = min([left, *(box.x0 for box in boxes)]), max([right, *(box.x1 for box in boxes)])
+    ends = ax.dataLim.intervalx if ax.patches else (left, right)
+    low, high = min(float(ends[0]), left), max(float(ends[1]), right)
     low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
     reach = high - low
     ax.set_xlim(low - 0.005 * reach, high + 0.005 * reach)  # no more than the width of a line: the bar fills the axes

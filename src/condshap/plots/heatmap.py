@@ -81,7 +81,7 @@ def _write_numbers(ax: Axes, shown: Floats) -> None:
 def _draw_predictions(above: Axes, chosen: OneOutput, order: Indices) -> None:
     above.plot(np.arange(len(order)), chosen.predictions[order], color=DARK, linewidth=1.2, marker="o", markersize=2)
     above.plot(np.arange(len(order)), chosen.base_values[order], color=GREY, linewidth=1.0, linestyle=":")
-    above.set_ylabel(chosen.words.prediction, fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")
+    above.set_ylabel(chosen.words.end, fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")
     above.yaxis.set_major_locator(MaxNLocator(2))
     above.tick_params(axis="y", labelsize=7)
     above.tick_params(axis="x", labelbottom=False, length=0)

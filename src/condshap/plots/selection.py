@@ -26,6 +26,7 @@ class Words:
 
     value: str = "Shapley value"
     prediction: str = "prediction"
+    end: str = "prediction"
     base: str = "base value"
     unit: str = ""
     sign: float = 1.0
@@ -100,7 +101,7 @@ def one_loss(loss: LossExplanation, output: str | int | None = None) -> OneOutpu
     """Shares of losses, for plots that know of them: values lower a loss, so they lead from the base loss down to it."""
     chosen = one_output(loss.as_explanation(), output)
     name = loss.loss.replace("_", " ")
-    words = Words(f"decrease of the {name}", name, "base loss", sign=-1.0)
+    words = Words(f"decrease of the {name}", name, "loss", "base loss", sign=-1.0)
     return replace(chosen, base_values=loss.base_losses, predictions=loss.losses, words=words)
 
 
@@ -130,7 +131,7 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
     )
     title = explanation.output_names[which] if several else None
     is_whole = explanation.others is None
-    words = Words() if explanation.provenance.link is None else Words(prediction="log-odds", unit=", log-odds")
+    words = Words() if explanation.provenance.link is None else Words(end="log-odds", unit=", log-odds")
     names = explanation.player_names
     return OneOutput(values, np.nan_to_num(errors), base, predictions, names, columns, title, is_whole, words)
 

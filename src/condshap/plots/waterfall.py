@@ -86,11 +86,11 @@ def waterfall(
         ax.set_xlim(base - 1.0, base + 1.0)
     errors = np.array([step.error for step in steps])
     end, start = amounts(np.array([prediction, base]), errors, signed=False, like=values)
-    list_names(ax, [f"{words.prediction} = {end}", *(step.label for step in steps), f"{words.base} = {start}"])
+    list_names(ax, [f"{words.end} = {end}", *(step.label for step in steps), f"{words.base} = {start}"])
     for line in (0, -1):
         ax.get_yticklabels()[line].set_fontweight("bold")
     list_amounts(ax, ["", *amounts(np.array([step.value for step in steps]), errors), ""])
-    ax.set_xlabel(words.prediction, fontsize=LABEL_SIZE)
+    ax.set_xlabel(words.prediction + words.unit, fontsize=LABEL_SIZE)
     name_output(ax, chosen.output)
     return ax
 

@@ -143,3 +143,24 @@ def test_axes_that_are_given_are_used(one):
     ax = figure.subplots()
     assert plots.bar(one, ax=ax) is ax
     assert len(figure.axes) == 1
+
+
+def test_force_fills_the_width_of_its_axes(one):
+    ax = plots.force(one, 0)
+    low, high = ax.get_xlim()
+    ends = [end for patch in ax.patches for end in (patch.get_x(), patch.get_x() + patch.get_width())]
+    assert (max(ends) - min(ends)) / (high - low) > 0.98
+
+
+def test_axes_of_large_numbers_have_no_offset(explain):
+    one = explain()
+    large = replace(one, values=1e7 * one.values, base_values=1e7 * one.base_values, predictions=1e7 * one.predictions)
+    for draw in (plots.waterfall, plots.beeswarm, plots.heatmap):
+        ax = draw(large)
+        ax.figure.canvas.draw()
+        for axes in ax.figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                assert axis.get_offset_text().get_text() == ""
+                assert not any(
+                    "e" in text.get_text() and text.get_text()[:1].isdigit() for text in axis.get_ticklabels()
+                )
