@@ -1,5 +1,7 @@
 """Bar, waterfall, force and comparison: lengths, order, signs, errors and texts are those of the explanation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
@@ -152,8 +154,7 @@ def test_force_fills_the_width_of_its_axes(one):
     assert (max(ends) - min(ends)) / (high - low) > 0.98
 
 
-def test_axes_of_large_numbers_have_no_offset(explain):
-    one = explain()
+def test_axes_of_large_numbers_have_no_offset(one):
     large = replace(one, values=1e7 * one.values, base_values=1e7 * one.base_values, predictions=1e7 * one.predictions)
     for draw in (plots.waterfall, plots.beeswarm, plots.heatmap):
         ax = draw(large)
