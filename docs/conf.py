@@ -82,7 +82,9 @@ def _picture(tex, *, inline):
     size = f"width: {width / EM:.3f}em; height: auto; aspect-ratio: {width:.3f} / {height:.3f}"
     at_least = "" if inline else f"; min-width: {width / EM / 2:.3f}em"
     svg.set("width", f"{width / EM:.3f}em")
-    svg.set("style", f"{size}; vertical-align: {(depth - 1) / EM:.3f}em{at_least}")  # a unit of padding below the glyphs
+    svg.set(
+        "style", f"{size}; vertical-align: {(depth - 1) / EM:.3f}em{at_least}"
+    )  # a unit of padding below the glyphs
     svg.set("aria-hidden", "true")
     spoken = f'<math class="spoken">{formula.mathmlstr()}</math>'
     return f'<span class="formula">{ElementTree.tostring(svg, encoding="unicode")}{spoken}</span>'
