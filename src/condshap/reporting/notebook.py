@@ -60,7 +60,9 @@ def _table(explanation: Explanation) -> str:
         rest = [phi[others].sum()] if len(others) else []
         rest += [phi[-1]] if explanation.others is not None else []
         shown = [numbers[0], *phi[chosen], *rest, numbers[-1]]
-        name = ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        name = (
+            ", ".join(map(str, label)) if isinstance(label, tuple) else str(label).removesuffix(" 00:00:00")
+        )  # a day has no hour
         texts = [fixed(x, end) for x, end in zip(shown, [whole, *[places] * (len(shown) - 2), whole], strict=True)]
         lines.append(f"<tr>{_cell(_short(name), 'th')}{''.join(map(_cell, texts))}</tr>")
     left = len(frame) - len(lines)
