@@ -67,22 +67,30 @@ def _inline_math(self, node):
 
 
 def _block_math(self, node):
-    self.body.append(f'<div class="math">{_picture(node.astext(), inline=False)}</div>')
+    """What \\qquad keeps apart stands side by side where there is room, else one below the other."""
+    parts = [_picture(tex, inline=False) for tex in node.astext().split(r"\qquad")]
+    self.body.append(f'<div class="math">{"".join(parts)}</div>')
     raise nodes.SkipNode
 
 
 def _picture(tex, *, inline):
     """A formula as paths in the page itself: the same in every browser and in print, without fonts or network.
 
-    Screen readers get the TeX source.
+    Screen readers get MathML, which is not drawn.
     """
     formula = ziamath.Latex(" ".join(tex.split()), size=18, inline=inline)
     svg = formula.svgxml()
+    for part in svg.iter():
+        if part.get("fill") == "black":
+            part.set("fill", "currentColor")  # in the dark theme, too
     depth, width, height = formula.getyofst(), float(svg.get("width")), float(svg.get("height"))
+    svg.attrib.pop("height")  # follows from the width, also where a narrow screen makes it smaller
+    size = f"width: {width / EM:.3f}em; height: auto; aspect-ratio: {width:.3f} / {height:.3f}"
+    at_least = "" if inline else f"; min-width: {width / EM / 2:.3f}em"
     svg.set("width", f"{width / EM:.3f}em")
-    svg.set("height", f"{height / EM:.3f}em")
-    svg.set("style", f"vertical-align: {(depth - 1) / EM:.3f}em")  # one unit of padding below the glyphs
-    svg.set("role", "img")
-    svg.set("aria-label", tex)
-    svg.set("class", "formula")
-    return ElementTree.tostring(svg, encoding="unicode")
+    svg.set(
+        "style", f"{size}; vertical-align: {(depth - 1) / EM:.3f}em{at_least}"
+    )  # a unit of padding below the glyphs
+    svg.set("aria-hidden", "true")
+    spoken = f'<math class="spoken">{formula.mathmlstr()}</math>'
+    return f'<span class="formula">{ElementTree.tostring(svg, encoding="unicode")}{spoken}</span>'

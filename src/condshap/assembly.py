@@ -15,6 +15,7 @@ import numpy as np
 from condshap import __version__
 from condshap.coalitions import CoalitionPlan
 from condshap.explanation import Explanation, Provenance
+from condshap.numerics.readable import estimate, typed
 from condshap.runtime.announcing import announce
 from condshap.solvers import ShapleyValues
 from condshap.storage.digests import digest_of_maker
@@ -155,7 +156,8 @@ def blurred(values: Floats, errors: Floats, outputs: Sequence[str]) -> str | Non
     where = f" of output {outputs[worst]!r}" if len(outputs) > 1 else ""
     return (
         f"{BLUR} for their signs and ranks to be trusted, but the median "
-        f"error{where} is {error[worst]:.3g} and the mean absolute value {size[worst]:.3g}."
+        f"error{where} is {typed(estimate(error[worst], error[worst]))} and the mean absolute value "
+        f"{typed(estimate(size[worst], error[worst]))}."
     )
 
 

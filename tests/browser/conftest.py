@@ -1,4 +1,7 @@
-"""Debian's chromium, installed when it is absent and may be; skipped, with the reason, only when that fails."""
+"""Debian's chromium, installed when it is absent and may be; skipped, with the reason, only when that fails.
+
+Files of this folder are found by each other as ``browser.<name>``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +17,8 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",

@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from selenium import webdriver
-from selenium.common.exceptions import NoAlertPresentException
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import condshap as cs
+from browser.visiting import Visit
 from condshap.explanation import Explanation, Provenance
+from condshap.numerics.readable import estimate
 from condshap.values.table import ValueTable
 
 EVIL_NAME = "<img src=x onerror=alert(1)>"
@@ -85,85 +83,6 @@ def page(explanations, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def large_page(tmp_path_factory) -> Path:
     return cs.report(large(), tmp_path_factory.mktemp("large") / "large.html")
-
-
-class Visit:
-    """A page in the browser, with the eyes and hands that the tests need."""
-
-    def __init__(self, browser: webdriver.Chrome, path: Path, width: int, at: str = "") -> None:
-        self.browser, self.width = browser, width
-        phone = {"width": width, "height": 844 if width < 600 else 900, "deviceScaleFactor": 1, "mobile": width < 600}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
-        browser.get("about:blank")  # a change of the fragment alone would not load the page again
-        browser.get_log("browser")
-        browser.get(path.as_uri() + at)
-
-    def one(self, css: str):
-        return self.browser.find_element(By.CSS_SELECTOR, css)
-
-    def every(self, css: str) -> list:
-        return self.browser.find_elements(By.CSS_SELECTOR, css)
-
-    def texts(self, css: str) -> list[str]:
-        return self.run("return Array.from(document.querySelectorAll(arguments[0]), (node) => node.textContent)", css)
-
-    def run(self, script: str, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def click(self, css: str) -> None:
-        self.run("arguments[0].scrollIntoView({block: 'center'})", self.one(css))
-        self.one(css).click()
-
-    def select(self, css: str, text: str) -> None:
-        Select(self.one(css)).select_by_visible_text(text)
-
-    def open_numbers(self) -> None:
-        """Browsers tell of opened details a moment later."""
-        self.click("#numbers summary")
-        WebDriverWait(self.browser, 5).until(lambda _: self.every("#numbers-body table"))
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            ActionChains(self.browser).send_keys(key).perform()
-
-    def lines(self) -> list[int]:
-        """Positions of the explained rows in the table, as far as they are in sight."""
-        rows = self.run("return Array.from(document.querySelectorAll('tbody tr[role=row]'), (tr) => tr.dataset.row)")
-        return [int(row) for row in rows]
-
-    def steps(self, slot: str = "a") -> dict[int, float]:
-        """Shapley values by player, as the waterfall writes them."""
-        fall = f".fall[data-slot={slot}] "
-        players = self.run(
-            "return Array.from(document.querySelectorAll(arguments[0]), (node) => node.dataset.player)", fall + ".step"
-        )
-        written = [text.replace("−", "-") for text in self.texts(fall + ".phi")]
-        return {int(player): float(text) for player, text in zip(players, written, strict=True)}
-
-    def keep(self, folder: Path, name: str) -> None:
-        """A picture of the whole page."""
-        height = self.run("return document.documentElement.scrollHeight")
-        size = {"width": self.width, "height": max(600, height), "deviceScaleFactor": 1, "mobile": self.width < 600}
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        self.browser.save_screenshot(str(folder / f"{name}-{self.width}.png"))
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {**size, "height": 844})
-
-    def has_full_charts(self) -> bool:
-        """Charts in sight are drawn for the room that they have."""
-        sizes = self.run(
-            "return Array.from(document.querySelectorAll('svg')).filter((svg) => svg.clientWidth)"
-            ".map((svg) => [svg.viewBox.baseVal.width, svg.clientWidth])"
-        )
-        assert sizes
-        return all(abs(drawn - room) <= 1 for drawn, room in sizes)
-
-    def is_clean(self) -> bool:
-        """No message on the console, which is where breaches of the policy are told too, no dialog, nothing loaded."""
-        assert self.browser.get_log("browser") == []
-        with pytest.raises(NoAlertPresentException):
-            self.browser.switch_to.alert.accept()
-        assert self.run("return performance.getEntriesByType('resource').length") == 0
-        return True
 
 
 @pytest.fixture
@@ -273,7 +192,7 @@ def test_two_rows_side_by_side(visit, explanations, screenshots, width):
     page.click("tr[data-row='2'] td")
     assert_sides(page, explanations[0].values[2], explanations[0].values[5])
     page.open_numbers()
-    differences = [float(text.replace("−", "-")) for text in page.texts("#numbers-body td:last-child")]
+    differences = [float(text.replace("−", "-").replace(",", "")) for text in page.texts("#numbers-body td:last-child")]
     names = page.texts("#numbers-body th[scope=row]")
     expected = explanations[0].values[5] - explanations[0].values[2]
     found = [differences[names.index(name)] for name in DATA.columns]
@@ -423,7 +342,9 @@ def test_five_thousand_rows_of_fifty_features(visit, large_page):
     rows = page.lines()
     assert rows == list(range(rows[0], rows[0] + len(rows)))
     assert rows[-1] < 4999
-    written = [float(text.replace("−", "-")) for text in page.texts("tbody tr[role=row] td:nth-child(12)")]
+    written = [
+        float(text.replace("−", "-").replace(",", "")) for text in page.texts("tbody tr[role=row] td:nth-child(12)")
+    ]
     np.testing.assert_allclose(written, data.iloc[rows, 9], atol=5e-5)
     page.select("#sort", "feature 7")
     page.one("#search").send_keys("0.123")
@@ -444,7 +365,7 @@ def test_several_outputs_and_groups(visit, tmp_path, screenshots):
     page.click("#tab-overview")
     cards = [x for x in page.every(".cards") if x.is_displayed()]
     assert len(cards) == 1
-    assert f"{explanation.msev.value[1]:.4g}" in cards[0].text
+    assert estimate(explanation.msev.value[1], explanation.msev.std_error[1]) in cards[0].text
     page.keep(screenshots, "groups-overview")
     assert page.is_clean()
 
@@ -459,7 +380,7 @@ def test_without_scripts_quality_and_method_can_be_read(visit, browser, page, ex
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
     assert "need JavaScript" in text
-    assert f"{float(explanations[1].msev):.5g}" in text
+    assert estimate(float(explanations[0].msev), explanations[0].msev.total_std_error()) in text
     assert "minbucket=7" in text
 
 
@@ -493,7 +414,7 @@ def together(explanations, tmp_path_factory) -> Path:
 
 
 def numbers(texts: list[str]) -> np.ndarray:
-    return np.array([float(text.replace("−", "-")) for text in texts])
+    return np.array([float(text.replace("−", "-").replace(",", "")) for text in texts])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

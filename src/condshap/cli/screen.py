@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from condshap.exceptions import CondShapError
+from condshap.numerics.readable import estimate, interval, number, typed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,15 +143,28 @@ def print_loss_summary(loss: LossExplanation, out: Path, seconds: float) -> None
         f"Explained the {loss.loss.replace('_', ' ')} of {len(loss)} rows, {len(loss.player_names)} features, with approach "
         f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
     )
-    console.print(f"Mean loss {loss.losses.mean():.4g}, without any feature {loss.base_losses.mean():.4g}.")
+    console.print(f"Mean loss {_number(loss.losses.mean())}, without any feature {_number(loss.base_losses.mean())}.")
     shown = Table(box=box.ROUNDED)
     shown.add_column("feature", no_wrap=True)
     for heading in ("lowers the loss by", "standard error"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for name, line in loss.importance_frame().iterrows():
-        shown.add_row(escape(str(name)), f"{line['importance']:.4g}", f"{line['std_error']:.2g}")
+        shown.add_row(escape(str(name)), *_with_error(line["importance"], line["std_error"]))
     console.print(shown)
     console.print(f"Written: {escape(str(out))}")
+
+
+def _number(value: float) -> str:
+    return typed(number(value))
+
+
+def _with_error(value: float, std_error: float) -> tuple[str, str]:
+    """A number and its standard error, both to the second digit of the error."""
+    return typed(estimate(value, std_error)), typed(estimate(std_error, std_error))
+
+
+def _interval(low: float, high: float, std_error: float) -> str:
+    return typed(interval(low, high, std_error))
 
 
 def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
@@ -174,8 +188,10 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
         console.print("Values, predictions and base values are log-odds.")
     if len(explanation) > 1 and explanation.has_msev:
         msev = explanation.msev
-        low, high = msev.interval()
-        console.print(f"MSEv {float(msev):.4g}, 95 % interval {low:.4g} to {high:.4g} (smaller is better).")
+        low, high, error = *msev.interval(), msev.total_std_error()
+        console.print(
+            f"MSEv {_with_error(float(msev), error)[0]}, 95 % interval {_interval(low, high, error)} (smaller is better)."
+        )
     console.print(f"Written: {escape(str(out))}")
 
 
@@ -187,8 +203,9 @@ def print_comparison(table: pd.DataFrame, level: float) -> None:
         shown.add_column(heading, justify="right", no_wrap=True)
     for line in table.to_dict("records"):
         style = "bold" if line["msev"] == table["msev"].min() else None
-        interval = "" if math.isnan(line["low"]) else f"{line['low']:.4g} to {line['high']:.4g}"
-        numbers = (f"{line['msev']:.4g}", interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
+        error = line["msev_se"]
+        interval = "" if math.isnan(line["low"]) else _interval(line["low"], line["high"], error)
+        numbers = (_with_error(line["msev"], error)[0], interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
         shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
     console.print("MSEv, the mean squared distance between v(S) and the prediction (smaller is better)")

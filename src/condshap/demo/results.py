@@ -18,6 +18,7 @@ from rich.text import Text
 from condshap.datasets import Dataset
 from condshap.explainer import Explainer
 from condshap.explanation import Explanation
+from condshap.numerics.readable import feature_value, fixed, typed
 from condshap.ranking import compare_explanations
 from condshap.storage.writing import write_whole
 from condshap.types import Indices
@@ -138,7 +139,8 @@ def print_row(rows: Sequence[Explanation], console: Console, digits: int = 2) ->
     table.add_column("value", justify="right")
     for one in rows:
         base, rise, prediction = one.base_values[0], one.values[0].sum(), one.predictions[0]
-        total = f"{base:.{digits}f} {rise:+.{digits}f} = {prediction:.{digits}f}"
+        ends = [typed(fixed(value, digits)) for value in (base, prediction)]
+        total = f"{ends[0]} {typed(fixed(rise, digits, signed=True))} = {ends[1]}"
         table.add_column(one.provenance.approach, footer=total, justify="right")
     for j, feature in enumerate(rows[0].feature_names):
         value = _text(rows[0].data.iloc[0, j])
@@ -149,9 +151,10 @@ def print_row(rows: Sequence[Explanation], console: Console, digits: int = 2) ->
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
-    return "missing" if pd.isna(value) else f"{value:g}"
+    return "missing" if pd.isna(value) else typed(feature_value(value))
 
 
 def _signed(value: float, error: float, digits: int) -> Text:
     """Shapley value in red if it raises the prediction, in blue if it lowers it."""
-    return Text(f"{value:+.{digits}f} ± {error:.{digits}f}", style="red" if value > 0 else "blue")
+    text = f"{typed(fixed(value, digits, signed=True))} ± {fixed(error, digits)}"
+    return Text(text, style="red" if value > 0 else "blue")

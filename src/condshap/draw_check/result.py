@@ -10,6 +10,7 @@ import pandas as pd
 
 from condshap.exceptions import listing
 from condshap.numerics.likeness import FREQUENCY, LIMITS, LOCATION, SPREAD
+from condshap.numerics.readable import fixed, typed
 
 _KEPT = 20
 
@@ -66,10 +67,14 @@ class Departure:
         if self.kind == FREQUENCY:
             return f"the frequency of {names} {self.given} is {self.draws:.1%} in draws, {self.rows:.1%} in rows"
         if self.kind == LOCATION:
-            return f"{names} {self.given} is {self.draws:+.2f} standard deviations off"
+            return f"{names} {self.given} is {_text(self.draws, signed=True)} standard deviations off"
         if self.kind == SPREAD:
             return f"the spread of {names} {self.given} is {self.draws:.2f} times that in rows"
-        return f"the correlation of {names} {self.given} is {self.draws:.2f} in draws, {self.rows:.2f} in rows"
+        return f"the correlation of {names} {self.given} is {_text(self.draws)} in draws, {_text(self.rows)} in rows"
+
+
+def _text(value: float, *, signed: bool = False) -> str:
+    return typed(fixed(value, 2, signed=signed))
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from condshap.explanation import Explanation, Provenance
+from condshap.numerics.readable import number
 from condshap.numerics.row_means import over_rows
 from condshap.options import as_path
 from condshap.tables.reading import take_rows
@@ -92,7 +93,7 @@ class LossExplanation:
         """What a notebook shows: importance with errors."""
         from html import escape
 
-        return f"<p><b>{escape(repr(self))}</b></p>{self.importance_frame().to_html(float_format='{:.4g}'.format)}"
+        return f"<p><b>{escape(repr(self))}</b></p>{self.importance_frame().to_html(float_format=number)}"
 
     def __getitem__(self, rows: Any) -> LossExplanation:
         """Loss explanation of some of the rows; importance is then over these."""

@@ -2,7 +2,8 @@
 
 Every function draws into `ax`, or into a new figure if `ax` is None, and returns the Axes; nothing is shown, saved or set
 globally. Names longer than 40 characters are shortened in the middle, and players beyond `max_features` lines are added up
-as "N others". Orange-red raises a prediction; blue with stripes lowers it.
+as "N others". Orange-red raises a prediction; blue with stripes lowers it. Numbers follow the rule of
+`condshap.numerics.readable`: digits end with the second one of the standard error.
 """
 
 from __future__ import annotations

@@ -13,11 +13,8 @@ from condshap.explanation import Explanation
 from condshap.games.loss_explanation import LossExplanation
 from condshap.plots.selection import OneOutput, find_among, find_rows, make_lines, one_loss, one_output
 from condshap.plots.style import (
-    CYCLE,
-    DARK,
     HATCHES,
     LABEL_SIZE,
-    NEUTRAL,
     add_legend,
     amounts,
     error_bars,
@@ -32,6 +29,7 @@ from condshap.plots.style import (
     with_value,
 )
 from condshap.types import Floats
+from condshap.views.palette import CYCLE, DARK, NEUTRAL
 from condshap.views.summaries import Sizes, Summary
 
 Drawn: TypeAlias = Explanation | Sizes | Summary
@@ -83,10 +81,11 @@ def bar(
     ax = new_axes(ax, 7.0, height_of(len(lines)))
     ax.barh(np.arange(len(lines)), shown, 0.7, color=NEUTRAL)
     # sizes, unlike values, do not add up to something without error: no smaller bound for the rest here
-    error_bars(ax, shown, lines.add_up(chosen.errors[positions].mean(axis=0)))
+    reach = lines.add_up(chosen.errors[positions].mean(axis=0))
+    error_bars(ax, shown, reach)
     ax.set_xlim(left=0.0, right=None if shown.any() else 1.0)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
-    list_amounts(ax, amounts(shown, signed=False))
+    list_amounts(ax, amounts(shown, reach, signed=False))
     _label(ax, chosen.output, f"mean |{chosen.words.value}| of {len(positions)} rows{chosen.words.unit}")
     return ax
 
@@ -98,10 +97,11 @@ def _importance(loss: LossExplanation, chosen: OneOutput, max_features: int, ax:
     shown = lines.add_up(found)
     ax = new_axes(ax, 7.0, height_of(len(lines)))
     signed_bars(ax, shown)
-    error_bars(ax, shown, lines.add_up(errors))  # rows err, too: their sum is known no better than its parts
+    reach = lines.add_up(errors)  # rows err, too: their sum is known no better than its parts
+    error_bars(ax, shown, reach)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
     list_names(ax, lines.label([shorten(name) for name in chosen.names]))
-    list_amounts(ax, amounts(shown))
+    list_amounts(ax, amounts(shown, reach))
     _label(ax, chosen.output, f"mean {chosen.words.value} of {len(loss)} rows{chosen.words.unit}")
     return ax
 
@@ -112,13 +112,14 @@ def _one_row(chosen: OneOutput, row: int, max_features: int, ax: Axes | None) ->
     shown = lines.add_up(values)
     ax = new_axes(ax, 7.0, height_of(len(lines)))
     signed_bars(ax, shown)
-    error_bars(ax, shown, lines.bound_errors(errors, is_whole=chosen.is_whole))
+    reach = lines.bound_errors(errors, is_whole=chosen.is_whole)
+    error_bars(ax, shown, reach)
     ax.axvline(0.0, color=DARK, linewidth=0.8)
     if not shown.any():
         ax.set_xlim(-1.0, 1.0)
     pairs = zip(chosen.names, chosen.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
-    list_amounts(ax, amounts(shown))
+    list_amounts(ax, amounts(shown, reach))
     _label(ax, chosen.output, chosen.words.value + chosen.words.unit)
     return ax
 
@@ -181,7 +182,7 @@ def _draw_alone(ax: Axes, shown: Floats, reach: Floats, *, is_size: bool) -> Non
         signed_bars(ax, shown)
         ax.axvline(0.0, color=DARK, linewidth=0.8)
     error_bars(ax, shown, reach)
-    list_amounts(ax, amounts(shown, signed=not is_size))
+    list_amounts(ax, amounts(shown, reach, signed=not is_size))
 
 
 def _draw_beside(ax: Axes, shown: Floats, reach: Floats, names: list[str]) -> None:

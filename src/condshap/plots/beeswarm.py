@@ -13,7 +13,6 @@ from condshap.explanation import Explanation
 from condshap.games.loss_explanation import LossExplanation
 from condshap.plots.selection import make_lines, one_loss, one_output
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
     add_legend,
     colour_bar,
@@ -28,6 +27,7 @@ from condshap.plots.swarm import swarm
 from condshap.plots.value_axis import is_missing
 from condshap.tables.reading import Column
 from condshap.types import Floats
+from condshap.views.palette import DARK
 
 PLAIN = "#8C8C8C"
 """Points whose colour says nothing: categories, groups, missing values, added-up players."""

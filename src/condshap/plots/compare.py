@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 
 from condshap.plots.selection import Explanations, check_same_rows, make_lines, named, one_output
 from condshap.plots.style import (
-    DARK,
     HATCHES,
     LABEL_SIZE,
     TITLE_SIZE,
@@ -25,6 +24,7 @@ from condshap.plots.style import (
     shorten,
     with_value,
 )
+from condshap.views.palette import DARK
 from condshap.views.rows import find_row
 
 _THICKNESS = 0.8
@@ -86,9 +86,9 @@ def compare(
     pairs = zip(first.names, first.columns, strict=True)
     list_names(ax, lines.label([with_value(name, column, row) for name, column in pairs]))
     ax.set_xlabel(first.words.value + first.words.unit, fontsize=LABEL_SIZE)
-    (f_x,) = amounts(first.predictions[row : row + 1], signed=False)
+    (end,) = amounts(first.predictions[row : row + 1], signed=False, like=first.values[row])
     output_name = "" if first.output is None else f"{shorten(first.output)}: "
-    ax.set_title(f"{output_name}{first.words.f} = {f_x}", fontsize=TITLE_SIZE)
+    ax.set_title(f"{output_name}{first.words.end} = {end}", fontsize=TITLE_SIZE)
     if legend:
         add_legend(ax)
     return ax

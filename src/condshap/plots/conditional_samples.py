@@ -9,11 +9,19 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError, listing
-from condshap.plots.style import DARK, GREY, MARKERS, add_legend, colours_of, legend_name, new_axes, open_frame
+from condshap.plots.style import (
+    MARKERS,
+    add_legend,
+    colours_of,
+    legend_name,
+    new_axes,
+    open_frame,
+)
 from condshap.plots.swarm import spread
 from condshap.plots.value_axis import ValueAxis
 from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Table
+from condshap.views.palette import DARK, GREY
 
 
 def conditional_samples(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,11 +12,13 @@ from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.games.interactions import Interactions
 from condshap.games.owen import OwenValues
-from condshap.options import check_integer
+from condshap.options import check_choice, check_integer
 from condshap.plots.selection import find_output, named
 
 _RESULTS = (Explanation, Interactions, OwenValues)
-_LISTS = {"bar", "waterfall", "beeswarm", "heatmap", "compare", "force"}
+_LISTS = {  # their values lie on the x-axis, but for the colours of a heat map
+    "bar", "waterfall", "beeswarm", "heatmap", "compare", "force"
+}  # fmt: skip
 
 
 def facet(
@@ -25,6 +27,7 @@ def facet(
     *arguments: Any,
     outputs: Sequence[str | int] | None = None,
     columns: int = 2,
+    share_scale: bool = False,
     **options: Any,
 ) -> np.ndarray[Any, np.dtype[np.object_]]:
     """Draw a plot once for every output, side by side.
@@ -36,6 +39,7 @@ def facet(
     arguments, options : further arguments of the plot, e.g. ``row=3``
     outputs : names or positions; None for all
     columns : number of panels side by side
+    share_scale : whether all panels have the same scale of values, so that lengths can be compared between them
 
     Returns
     -------
@@ -65,4 +69,19 @@ def facet(
         plot(explanation, *arguments, output=f"position:{output}", ax=ax, **options)
     for ax in axes.flat[len(chosen) :]:
         ax.remove()
-    return np.asarray(axes.ravel()[: len(chosen)], dtype=object)
+    drawn = list(axes.ravel()[: len(chosen)])
+    if check_choice("share_scale", share_scale, (False, True)):
+        _share_scale(drawn, "x" if plot.__name__ in _LISTS else "y")
+    return np.asarray(drawn, dtype=object)
+
+
+def _share_scale(panels: Sequence[Axes], which: Literal["x", "y"]) -> None:
+    """Give the values of all panels the widest limits of any: an axis, or the colours of a heat map."""
+    if all(ax.images for ax in panels):
+        largest = max(ax.images[0].get_clim()[1] for ax in panels)
+        for ax in panels:
+            ax.images[0].set_clim(-largest, largest)
+        return
+    limits = [ax.get_xlim() if which == "x" else ax.get_ylim() for ax in panels]
+    for ax in panels:
+        ax.set(**{f"{which}lim": (min(low for low, _ in limits), max(high for _, high in limits))})

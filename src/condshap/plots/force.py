@@ -6,15 +6,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import ScalarFormatter
 
 from condshap.explanation import Explanation
+from condshap.numerics.readable import tick_texts
 from condshap.plots.selection import make_lines, whole_output
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
-    LOWERS,
-    RAISES,
     STRIPES,
     VALUE_SIZE,
     amounts,
@@ -25,11 +22,12 @@ from condshap.plots.style import (
     with_value,
 )
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, LOWERS, RAISES
 from condshap.views.rows import find_row
 
 _LINE = 0.45  # height of a line of text, where the bar is 1
 _WIDE = 0.03  # share of the bar from which on a part has room for its number
-_LONGEST = 30  # characters of a name: two lists stand side by side
+_LONGEST = 36  # characters of a name: two lists stand side by side
 
 
 def force(
@@ -65,9 +63,10 @@ def force(
     ax = new_axes(ax, 9.5, 1.9 + 0.2 * n_lines)
     base, prediction = float(chosen.base_values[row]), float(chosen.predictions[row])
     _draw_parts(ax, prediction, shown, up, down)
-    f_x, start = amounts(np.array([prediction, base]), signed=False, like=shown)
-    _mark(ax, prediction, f"{chosen.words.f} = {f_x}", base, f"{chosen.words.base} = {start}")
-    texts = amounts(shown)
+    errors = lines.bound_errors(chosen.errors[row])
+    end, start = amounts(np.array([prediction, base]), errors, signed=False, like=shown)
+    _mark(ax, prediction, f"{chosen.words.end} = {end}", base, f"{chosen.words.base} = {start}")
+    texts = amounts(shown, errors)
     for place, side, colour, title in ((0.0, up, RAISES, "raises"), (0.52, down, LOWERS, "lowers")):
         style: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": VALUE_SIZE}
         head = f"{title} the prediction" if len(side) else f"nothing {title} the prediction"
@@ -96,14 +95,15 @@ def _draw_parts(ax: Axes, prediction: float, shown: Floats, up: Indices, down: I
             at += direction * width
 
 
-def _mark(ax: Axes, prediction: float, f_x: str, base: float, start: str) -> None:
+def _mark(ax: Axes, prediction: float, end: str, base: float, start: str) -> None:
     """Write prediction and base value above the bar, on two heights so that they never meet."""
     left, right = (min(prediction, base), max(prediction, base))
-    ends = ax.get_xlim() if ax.patches else (left - 1.0, right + 1.0)
-    low, high = min(ends[0], left), max(ends[1], right)
+    ends = ax.dataLim.intervalx if ax.patches else (left, right)
+    low, high = min(float(ends[0]), left), max(float(ends[1]), right)
+    low, high = (low, high) if high > low else (low - 1.0, high + 1.0)
     reach = high - low
-    ax.set_xlim(low - 0.02 * reach, high + 0.02 * reach)
-    for x, text, height, weight in ((prediction, f_x, 0.75, "bold"), (base, start, 1.2, "normal")):
+    ax.set_xlim(low - 0.005 * reach, high + 0.005 * reach)  # no more than the width of a line: the bar fills the axes
+    for x, text, height, weight in ((prediction, end, 0.75, "bold"), (base, start, 1.2, "normal")):
         ax.plot([x, x], [-0.5, height], color=DARK, linewidth=1.0, linestyle="-" if weight == "bold" else ":")
         side = "left" if x < low + reach / 2 else "right"
         gap = " " if side == "left" else ""
@@ -117,10 +117,8 @@ def _draw_scale(ax: Axes, low: float, high: float) -> None:
     """Draw an x-axis between the bar and the lists."""
     marks = np.asarray(round_ticks(7).tick_values(low, high))
     marks = marks[(marks >= low) & (marks <= high)]
-    written = ScalarFormatter(useOffset=False)
-    written.set_axis(ax.xaxis)
     ax.plot([low, high], [-0.62, -0.62], color=DARK, linewidth=0.8)
-    for mark, text in zip(marks, written.format_ticks(list(marks)), strict=True):
+    for mark, text in zip(marks, tick_texts(marks), strict=True):
         ax.plot([mark, mark], [-0.62, -0.70], color=DARK, linewidth=0.8)
         ax.text(mark, -0.75, text, ha="center", va="top", fontsize=VALUE_SIZE)
     ax.set_xticks([])

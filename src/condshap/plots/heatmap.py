@@ -9,8 +9,6 @@ from matplotlib.ticker import MaxNLocator
 from condshap.explanation import Explanation
 from condshap.plots.selection import OneOutput, make_lines, one_output
 from condshap.plots.style import (
-    DARK,
-    GREY,
     LABEL_SIZE,
     VALUE_SIZE,
     amounts,
@@ -24,6 +22,7 @@ from condshap.plots.style import (
     shorten,
 )
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, GREY
 
 _MOST_WRITTEN = 10
 """Rows up to which the numbers are written into the cells."""
@@ -82,7 +81,7 @@ def _write_numbers(ax: Axes, shown: Floats) -> None:
 def _draw_predictions(above: Axes, chosen: OneOutput, order: Indices) -> None:
     above.plot(np.arange(len(order)), chosen.predictions[order], color=DARK, linewidth=1.2, marker="o", markersize=2)
     above.plot(np.arange(len(order)), chosen.base_values[order], color=GREY, linewidth=1.0, linestyle=":")
-    above.set_ylabel(chosen.words.f.replace(" of ", "\nof "), fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")
+    above.set_ylabel(chosen.words.end, fontsize=VALUE_SIZE, rotation=0, ha="right", va="center")
     above.yaxis.set_major_locator(MaxNLocator(2))
     above.tick_params(axis="y", labelsize=7)
     above.tick_params(axis="x", labelbottom=False, length=0)

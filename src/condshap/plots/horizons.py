@@ -11,8 +11,6 @@ from matplotlib.ticker import FixedLocator
 from condshap.explanation import Explanation
 from condshap.plots.selection import make_lines, whole_output
 from condshap.plots.style import (
-    CYCLE,
-    DARK,
     LABEL_SIZE,
     MARKERS,
     TITLE_SIZE,
@@ -24,6 +22,7 @@ from condshap.plots.style import (
     shorten,
 )
 from condshap.types import Floats
+from condshap.views.palette import CYCLE, DARK
 from condshap.views.rows import find_row
 
 _MOST_TICKS = 16

@@ -12,8 +12,6 @@ from condshap.options import check_integer
 from condshap.plots.player_sets import one_output
 from condshap.plots.selection import find_rows
 from condshap.plots.style import (
-    DARK,
-    NEUTRAL,
     amounts,
     error_bars,
     height_of,
@@ -21,6 +19,7 @@ from condshap.plots.style import (
     new_axes,
     signed_bars,
 )
+from condshap.views.palette import DARK, NEUTRAL
 
 
 def interaction_bar(

@@ -12,8 +12,16 @@ from matplotlib.lines import Line2D
 from condshap.games.interactions import Interactions
 from condshap.options import check_integer
 from condshap.plots.player_sets import OneOutput, busiest_players, one_output
-from condshap.plots.style import DARK, LABEL_SIZE, LOWERS, RAISES, VALUE_SIZE, amounts, name_output, new_axes, shorten
+from condshap.plots.style import (
+    LABEL_SIZE,
+    VALUE_SIZE,
+    amounts,
+    name_output,
+    new_axes,
+    shorten,
+)
 from condshap.types import Floats, Indices
+from condshap.views.palette import DARK, LOWERS, RAISES
 from condshap.views.rows import find_row
 
 _LONGEST = 24  # characters of a name beside the circle

@@ -12,9 +12,7 @@ from condshap.games.interactions import Interactions
 from condshap.options import check_integer
 from condshap.plots.player_sets import busiest_players, one_output
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
-    NEUTRAL,
     VALUE_SIZE,
     amounts,
     colour_bar,
@@ -25,6 +23,7 @@ from condshap.plots.style import (
     shorten,
 )
 from condshap.types import Floats
+from condshap.views.palette import DARK, NEUTRAL
 
 _MOST_WRITTEN = 10
 """Players up to which the numbers are written into the cells."""

@@ -16,7 +16,6 @@ from condshap.numerics.row_means import half_width, over_rows, shared_coalitions
 from condshap.options import check_choice
 from condshap.plots.selection import Explanations, find_output, named
 from condshap.plots.style import (
-    DARK,
     LABEL_SIZE,
     MARKERS,
     VALUE_SIZE,
@@ -33,6 +32,10 @@ from condshap.plots.style import (
 )
 from condshap.ranking import comparable
 from condshap.types import Floats
+from condshap.views.palette import DARK
+
+_MARKS = 12  # on a line
+_DASHES = ("-", "-", "--", ":", "-.")  # the first one is the explanation that the others are compared with
 
 
 def msev(
@@ -92,7 +95,8 @@ def _draw_overall(found: Mapping[str, Explanation], level: float, ax: Axes | Non
         ax.plot([low, high], [line, line], color=colour, linewidth=2.0, solid_capstyle="butt")
         ax.plot(values[line], line, MARKERS[line % len(MARKERS)], color=colour, markersize=7)
     list_names(ax, [shorten(name) for name in found])
-    list_amounts(ax, amounts(values, signed=False))
+    errors = np.array([criterion.total_std_error() for criterion in criteria])
+    list_amounts(ax, amounts(values, errors, signed=False))
     ax.set_xlabel(_title(found, level), fontsize=LABEL_SIZE)
     ax.margins(x=0.05)
     return ax
@@ -112,8 +116,10 @@ def _draw_rows(found: Mapping[str, Explanation], level: float, ax: Axes | None) 
         style: dict[str, Any] = {
             "color": colours[i],
             "marker": MARKERS[i % len(MARKERS)],
-            "markersize": 3.5,
+            "markersize": 4.5,
             "linewidth": 1.2,
+            "linestyle": _DASHES[i % len(_DASHES)],
+            "markevery": _some(len(shares), i - 1, len(others)),
         }
         ax.plot(shares, np.sort(change), label=text, **style)
     if others:
@@ -126,6 +132,12 @@ def _draw_rows(found: Mapping[str, Explanation], level: float, ax: Axes | None) 
     return ax
 
 
+def _some(n: int, which: int, n_lines: int) -> tuple[int, int]:
+    """First marker and step of a line, so that the markers of all lines stand apart, in turn."""
+    step = max(n_lines, -(-n // _MARKS))
+    return (which * step // n_lines) % n, step
+
+
 def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None) -> Axes:
     ax = new_axes(ax, 6.5, 4.2)
     shift = 0.5 / (len(found) + 1)
@@ -135,7 +147,7 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
         ends = np.array([criterion.interval(level) for criterion in criteria]).T
         reach = np.nan_to_num(np.maximum([values - ends[0], ends[1] - values], 0.0))
         ax.errorbar(
-            sizes + (i - (len(found) - 1) / 2) * shift, values, yerr=reach, color=colour, capsize=2.5,
+            sizes + (i - (len(found) - 1) / 2) * shift, values, yerr=reach, color=colour, capsize=2.5, elinewidth=0.8,
             marker=MARKERS[i % len(MARKERS)], markersize=4.5, linewidth=1.0, label=legend_name(name),
         )  # fmt: skip
     ax.set_xticks(sizes)

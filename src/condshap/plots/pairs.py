@@ -12,10 +12,14 @@ from matplotlib.figure import Figure, SubFigure
 from condshap.exceptions import OptionError, listing
 from condshap.options import check_integer
 from condshap.plots.conditional_samples import places_of
-from condshap.plots.style import DARK, GREY, RAISES, VALUE_SIZE, shorten
+from condshap.plots.style import (
+    VALUE_SIZE,
+    shorten,
+)
 from condshap.plots.value_axis import ValueAxis
 from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Table
+from condshap.views.palette import DARK, GREY, RAISES
 
 REAL, GENERATED = "#7A7A7A", RAISES
 _BINS = 25

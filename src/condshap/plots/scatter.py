@@ -11,11 +11,7 @@ from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
 from condshap.plots.selection import OneOutput, find_player, one_output
 from condshap.plots.style import (
-    CYCLE,
-    DARK,
-    GREY,
     LABEL_SIZE,
-    LOWERS,
     MARKERS,
     VALUE_SIZE,
     add_legend,
@@ -31,6 +27,7 @@ from condshap.plots.swarm import swarm
 from condshap.plots.value_axis import ValueAxis, is_missing
 from condshap.tables.reading import Column
 from condshap.types import Floats, Masks
+from condshap.views.palette import CYCLE, DARK, GREY, LOWERS
 
 _BAND = 0.2  # share of the height that the histogram takes
 _BINS = 30

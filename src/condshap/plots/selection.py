@@ -30,7 +30,7 @@ class Words:
 
     value: str = "Shapley value"
     prediction: str = "prediction"
-    f: str = "f(x)"
+    end: str = "prediction"
     base: str = "base value"
     unit: str = ""
     sign: float = 1.0
@@ -133,7 +133,7 @@ def one_output(explanation: Explanation, output: str | int | None = None) -> One
     columns = tuple(every[members[0]] if len(members) == 1 else None for members in explanation.membership)
     title = explanation.output_names[which] if several else None
     is_whole = explanation.others is None
-    words = Words() if explanation.provenance.link is None else Words(f="log-odds of f(x)", unit=", log-odds")
+    words = Words() if explanation.provenance.link is None else Words(end="log-odds", unit=", log-odds")
     names = explanation.player_names
     return OneOutput(values, np.nan_to_num(errors), base, predictions, names, columns, title, is_whole, words)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -11,32 +10,16 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import Formatter, MaxNLocator
 
+from condshap.numerics.readable import feature_value, fixed, places_of, tick_texts
 from condshap.tables.reading import Column
 from condshap.types import Floats
+from condshap.views.palette import APPROACHES, CYCLE, DARK, LOWERS, RAISES
 
-RAISES, LOWERS, NEUTRAL, GREY, DARK = "#D55E00", "#0072B2", "#5A6B7B", "#BBBBBB", "#333333"
-"""A player that raises the prediction, one that lowers it, sizes without a sign, background, lines and texts."""
 STRIPES = "////"
 """On what lowers a prediction, so that it is told apart in black and white."""
 
-COLOURS = {
-    "independence": "#D55E00",
-    "ctree": "#009E73",
-    "vaeac": "#0072B2",
-    "vaeac-paper": "#56B4E9",
-    "vaeac-uniform": "#56B4E9",
-    "gaussian": "#CC79A7",
-    "copula": "#E69F00",
-    "empirical": "#666666",
-    "categorical": "#999933",
-    "regression_separate": "#882255",
-    "regression_surrogate": "#44AA99",
-    "truth": "#000000",
-}
-"""By approach; they can be told apart by the colour-blind."""
-CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#666666")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "oo", "++", "--")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -60,22 +43,37 @@ def lowers_to_raises() -> Colormap:
 
 def colours_of(names: Sequence[str]) -> list[str]:
     """Colour of every approach: its own if it is known and still free, else the next free one."""
-    free = [colour for colour in CYCLE if colour not in {COLOURS.get(name) for name in names}] or list(CYCLE)
+    free = [colour for colour in CYCLE if colour not in {APPROACHES.get(name) for name in names}] or list(CYCLE)
     found: list[str] = []
     for name in names:
-        own = COLOURS.get(name)
+        own = APPROACHES.get(name)
         found.append(own if own is not None and own not in found else free[len(found) % len(free)])
     return found
 
 
+class Readable(Formatter):
+    """Ticks by the rule of all numbers, without an offset or a common power of ten."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Text of one tick, such as that under the pointer."""
+        return tick_texts([x])[0]
+
+    def format_ticks(self, values: Any) -> list[str]:
+        """Texts of all ticks, with the same decimals."""
+        return tick_texts(values)
+
+
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """`ax`, or the axes of a new figure of pyplot with the given size in inches."""
-    if ax is not None:
-        return ax
+    """`ax`, or the axes of a new figure of pyplot with the given size in inches; either with readable ticks."""
     import matplotlib.pyplot as plt
 
-    _, made = plt.subplots(figsize=(width, height), layout="constrained")
-    return made
+    return _readable(plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax)
+
+
+def _readable(ax: Axes) -> Axes:
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(Readable())
+    return ax
 
 
 def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
@@ -84,11 +82,11 @@ def give_room(ax: Axes, share: float, *, above: bool) -> Axes:
     if spec is not None:
         parts = spec.subgridspec(2, 1, height_ratios=(share, 1 - share) if above else (1 - share, share))
         ax.set_subplotspec(parts[1 if above else 0])
-        return figure.add_subplot(parts[0 if above else 1], sharex=ax)
+        return _readable(figure.add_subplot(parts[0 if above else 1], sharex=ax))
     box, gap = ax.get_position(), 0.05
     kept, given = (1 - share - gap) * box.height, share * box.height
     ax.set_position((box.x0, box.y0 if above else box.y1 - kept, box.width, kept))
-    return figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax)
+    return _readable(figure.add_axes((box.x0, box.y1 - given if above else box.y0, box.width, given), sharex=ax))
 
 
 def round_ticks(n: int) -> MaxNLocator:
@@ -120,22 +118,10 @@ def legend_name(name: str, longest: int = LONGEST_NAME) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def number(value: float) -> str:
-    """Value of a feature in at most about ten characters.
-
-    >>> number(12.0), number(0.123456), number(1234567.0)
-    ('12', '0.123', '1.23e+06')
-    """
-    if value == round(value) and abs(value) < 1e6:
-        return f"{value:.0f}".replace("-", "−")
-    return f"{value:.3g}".replace("-", "−")
-
-
 def value_text(column: Column, row: int) -> str:
     """Value of a feature in one row, "missing" if there is none."""
     if column.numbers is not None:
-        found = float(column.numbers[row])
-        return "missing" if np.isnan(found) else number(found)
+        return feature_value(float(column.numbers[row]))
     assert column.codes is not None
     code = int(column.codes[row])
     return "missing" if code < 0 else shorten(column.levels[code], LONGEST_VALUE)
@@ -146,22 +132,18 @@ def with_value(name: str, column: Column | None, row: int, longest: int = LONGES
     return shorten(name, longest) if column is None else f"{shorten(name, longest)} = {value_text(column, row)}"
 
 
-def amounts(values: Floats, *, signed: bool = True, like: Floats | None = None) -> list[str]:
-    """Numbers of one plot with the same decimals: three digits for the largest, or as many as `like` has.
+def amounts(
+    values: Floats, errors: Floats | None = None, *, signed: bool = True, like: Floats | None = None
+) -> list[str]:
+    """Numbers of one plot with the same decimals: see `places_of`, or as many as those of `like` have.
 
     >>> amounts(np.array([1.234, -0.5, 0.0]))
     ['+1.23', '−0.50', '0.00']
     """
-    largest = float(np.max(np.abs(values if like is None or not like.any() else like), initial=0.0))
-    if largest and not 1e-4 <= largest < 1e6:
-        return [_one_amount(value, ".2e", signed=signed) for value in values]
-    decimals = 2 if largest == 0 else int(np.clip(2 - floor(log10(largest)), 0, 6))
-    return [_one_amount(round(value, decimals), f".{decimals}f", signed=signed) for value in values]
-
-
-def _one_amount(value: float, spec: str, *, signed: bool) -> str:
-    sign = "−" if value < 0 else "+" if value > 0 and signed else ""
-    return f"{sign}{abs(value):{spec}}"
+    places = places_of(values if like is None or not like.any() else like, () if errors is None else errors)
+    if like is not None and places is not None:
+        places = max(0, places)  # what is known exactly keeps its whole part
+    return [fixed(value, places, signed=signed) for value in values]
 
 
 def name_output(ax: Axes, output: str | None) -> None:
@@ -189,6 +171,9 @@ def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, **options: Any) -> A
     inches = ax.get_window_extent().height / ax.figure.dpi
     made = ax.figure.colorbar(drawn, ax=ax, aspect=max(10.0, inches / _COLOUR_BAR), pad=0.02, **options)
     made.ax.tick_params(labelsize=VALUE_SIZE)
+    if "ticks" not in options:
+        made.formatter = Readable()
+        made.update_ticks()
     made.set_label(label, fontsize=VALUE_SIZE)
     made.outline.set_visible(False)
     return made.ax
@@ -213,6 +198,7 @@ def list_names(ax: Axes, labels: Sequence[str]) -> None:
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=VALUE_SIZE)
+    ax.xaxis.set_major_locator(round_ticks(5))  # long numbers have room beside each other
     open_frame(ax, "left")
 
 

@@ -9,16 +9,13 @@ from matplotlib.axes import Axes
 
 from condshap.exceptions import NotFittedError, OptionError
 from condshap.plots.style import (
-    DARK,
-    GREY,
     LABEL_SIZE,
-    LOWERS,
-    RAISES,
     VALUE_SIZE,
     give_room,
     new_axes,
     open_frame,
 )
+from condshap.views.palette import DARK, GREY, LOWERS, RAISES
 
 _USED = 0.01  # nats, as in `History.active_units`
 

@@ -11,9 +11,15 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from condshap.exceptions import OptionError
-from condshap.plots.style import GREY, LABEL_SIZE, VALUE_SIZE, round_ticks, shorten
+from condshap.plots.style import (
+    LABEL_SIZE,
+    VALUE_SIZE,
+    round_ticks,
+    shorten,
+)
 from condshap.tables.reading import Column
 from condshap.types import Floats, Masks
+from condshap.views.palette import GREY
 
 MOST_LEVELS = 12
 """Strips of levels; the rarest ones share the last."""

@@ -14,9 +14,6 @@ from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
 from condshap.plots.selection import OneOutput, make_lines, one_loss, one_output, whole_output
 from condshap.plots.style import (
-    DARK,
-    GREY,
-    NEUTRAL,
     amounts,
     error_bars,
     height_of,
@@ -27,6 +24,7 @@ from condshap.plots.style import (
 )
 from condshap.plots.union_steps import Step, union_steps
 from condshap.types import Floats
+from condshap.views.palette import DARK, GREY, NEUTRAL
 from condshap.views.rows import find_row
 
 
@@ -85,9 +83,10 @@ def waterfall(
     ax.use_sticky_edges = False  # room beside the two marks
     if not values.any():
         ax.set_xlim(base - 1.0, base + 1.0)
-    f_x, start = amounts(np.array([prediction, base]), signed=False, like=values)
-    labels = [f"{words.f} = {f_x}", *(step.label for step in steps), f"{words.base} = {start}"]
-    texts = ["", *amounts(np.array([step.value for step in steps])), ""]
+    errors = np.array([step.error for step in steps])
+    end, start = amounts(np.array([prediction, base]), errors, signed=False, like=values)
+    labels = [f"{words.end} = {end}", *(step.label for step in steps), f"{words.base} = {start}"]
+    texts = ["", *amounts(np.array([step.value for step in steps]), errors), ""]
     label_lines(ax, labels, texts, words.prediction + words.unit, chosen.output)
     for line in (0, -1):
         ax.get_yticklabels()[line].set_fontweight("bold")

@@ -9,6 +9,7 @@ import numpy as np
 
 from condshap.exceptions import SchemaError
 from condshap.explanation import Explanation
+from condshap.numerics.readable import feature_value
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column, to_pandas
 from condshap.types import Masks, Table
@@ -56,7 +57,7 @@ def _compare(ours: Column, theirs: Column) -> tuple[Masks, str]:
         if len(seen) == 0:
             return ~gaps, "only missing values"
         beyond = (ours.numbers < seen.min()) | (ours.numbers > seen.max())
-        return beyond | new_gaps, f"{seen.min():.6g} to {seen.max():.6g}"
+        return beyond | new_gaps, f"{feature_value(seen.min(), 6)} to {feature_value(seen.max(), 6)}"
     ours_texts, theirs_texts = _texts(ours), set(_texts(theirs))
     n_levels = len(theirs_texts - {""})
     return np.array([text not in theirs_texts for text in ours_texts]), f"{n_levels} other levels"

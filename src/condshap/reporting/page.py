@@ -23,15 +23,26 @@ from condshap.exceptions import OptionError, listing
 from condshap.explanation import Explanation
 from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
+from condshap.numerics.readable import estimate, interval, number
 from condshap.options import as_path
 from condshap.ranking import comparable
 from condshap.reporting.outside_training import Outside, find_outside
 from condshap.reporting.payload import pack, words_of
-from condshap.reporting.quality import against_the_best, describe, judge, look_of_draws, notes, shared_first
+from condshap.reporting.quality import against_the_best, best_of, describe, judge, look_of_draws, notes, shared_first
 from condshap.storage.writing import write_whole
 from condshap.types import Table
 
-_SCRIPTS = ("core.js", "charts.js", "swarm.js", "shape.js", "table.js", "rows.js", "together.js", "app.js")
+_SCRIPTS = (
+    "numbers.js",
+    "core.js",
+    "charts.js",
+    "swarm.js",
+    "shape.js",
+    "table.js",
+    "rows.js",
+    "together.js",
+    "app.js",
+)
 _ESCAPED = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
@@ -181,6 +192,10 @@ def _render(
         is_grouped=any(len(members) > 1 for members in given[0].membership),
         about=shared_first([describe(one, model) for one in given]),
         judged=judged,
+        best=best_of(judged),
+        number=number,
+        estimate=estimate,
+        interval=interval,
         notes=notes(given, compared, labels, judged, outside),
         drawn=look_of_draws(given, labels),
         outside=outside,

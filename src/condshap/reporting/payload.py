@@ -18,10 +18,12 @@ from condshap.explanation import Explanation, Provenance
 from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import loss_explanation
 from condshap.reporting.outside_training import Outside
-from condshap.reporting.quality import Judged
+from condshap.reporting.quality import Judged, best_of
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
 from condshap.types import Floats, Table
+
+_MIDNIGHT = " 00:00:00"
 
 
 def pack(
@@ -45,16 +47,19 @@ def pack(
         "words": words_of(first.provenance),
         "outside": None if outside is None else {str(row): found for row, found in outside.by_row.items()},
         "interactions": None if interactions is None else _interactions(interactions),
+        "best": best_of(judged),
         "explanations": [_explanation(*each) for each in zip(given, labels, judged, strict=True)],
     }
 
 
 def _row_labels(data: Table) -> list[str] | None:
-    """Row labels of the table; None if it only numbers its rows."""
+    """Row labels of the table, days without their hour 0; None if it only numbers its rows."""
     index = data.index if isinstance(data, pd.DataFrame) else pd.RangeIndex(0)
     if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1:
         return None
-    return [str(label) for label in index]
+    texts = [str(label) for label in index]
+    is_days = isinstance(index, pd.DatetimeIndex) and all(text.endswith(_MIDNIGHT) for text in texts)
+    return [text.removesuffix(_MIDNIGHT) for text in texts] if is_days else texts
 
 
 def _feature(column: Column) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
         "base": _packed(sign * explanation.base_values.reshape(shape[0], -1).T, "<f8"),
         "predictions": _packed(sign * explanation.predictions.reshape(shape[0], -1).T, "<f8"),
         "importance": None if explanation.provenance.loss is None else _importance(explanation),
-        "msev": [[_finite(x) for x in (line.msev, line.low, line.high)] for line in judged],
+        "msev": [[_finite(x) for x in (line.msev, line.low, line.high, line.msev_error)] for line in judged],
     }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from condshap.assembly import BLUR, blurred
 from condshap.explanation import Explanation, Provenance
 from condshap.numerics.likeness import FREQUENCY
+from condshap.numerics.readable import estimate, fixed, interval, number
 from condshap.numerics.row_means import half_width, not_below_zero
 from condshap.precision.convergence import MISSED
 from condshap.reporting.outside_training import Outside
@@ -29,6 +30,7 @@ class Line:
     msev: float
     low: float
     high: float
+    msev_error: float
     median_error: float
     largest_error: float
     share_of_spread: float
@@ -77,17 +79,17 @@ def judge(explanation: Explanation, compared: Explanation | None = None) -> Judg
     )
 
 
-def _msev(explanation: Explanation) -> list[tuple[float, float, float]]:
-    """MSEv of every output with its 95 % interval over rows; NaN where there is none."""
-    n, none = len(explanation), [(np.nan, np.nan, np.nan)] * len(explanation.output_names)
+def _msev(explanation: Explanation) -> list[tuple[float, float, float, float]]:
+    """MSEv of every output with its 95 % interval over rows and its standard error; NaN where there is none."""
+    n, none = len(explanation), [(np.nan,) * 4] * len(explanation.output_names)
     if not explanation.has_msev:
         return none
     msev = explanation.msev
     if len(msev.per_coalition) == 0:  # a single player, or no coalition that all rows have in common
         return none
     values, errors = np.atleast_1d(msev.value), np.atleast_1d(msev.std_error)
-    half = [half_width(float(error), n) for error in errors]
-    return [(float(v), *not_below_zero(float(v) - h, float(v) + h)) for v, h in zip(values, half, strict=True)]
+    ends = [not_below_zero(v - half_width(e, n), v + half_width(e, n)) for v, e in zip(values, errors, strict=True)]
+    return [(float(v), *both, float(e)) for v, both, e in zip(values, ends, errors, strict=True)]
 
 
 def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> list[Judged]:
@@ -110,9 +112,16 @@ def against_the_best(given: Sequence[Explanation], judged: Sequence[Judged]) -> 
 def _paired(differences: Floats) -> str:
     n, mean = len(differences), float(differences.mean())
     if n < 2:
-        return f"+{mean:.3g}"
-    half = half_width(float(differences.std(ddof=1)) / np.sqrt(n), n)
-    return f"+{mean:.3g} ({mean - half:.3g} to {mean + half:.3g})"
+        return f"+{number(mean, 3)}"
+    error = float(differences.std(ddof=1)) / np.sqrt(n)
+    half = half_width(error, n)
+    return f"+{estimate(mean, error, 3)} ({interval(mean - half, mean + half, error, 3)})"
+
+
+def best_of(judged: Sequence[Judged]) -> int:
+    """Position of the explanation with the smallest MSEv, added up over outputs; the first one where MSEv does not judge."""
+    totals = np.array([sum(line.msev for line in lines) for lines in judged])
+    return 0 if np.isnan(totals).any() else int(totals.argmin())
 
 
 def _sure(values: Floats, errors: Floats) -> float:
@@ -160,7 +169,10 @@ def notes(
         if any(line.is_gap_large for line in lines):
             gap = max(line.gap for line in lines)
             found.append(
-                Note("warning", f"{front}the base value plus Shapley values miss the prediction by up to {gap:.3g}.")
+                Note(
+                    "warning",
+                    f"{front}the base value plus Shapley values miss the prediction by up to {number(gap, 3)}.",
+                )
             )
         if about.n_repaired:
             found.append(
@@ -228,12 +240,12 @@ def look_of_draws(given: Sequence[Explanation], labels: Sequence[str]) -> list[D
         lines = tuple(
             (
                 " and ".join(line.what),
-                line.kind,
-                line.given,
+                "yes" if line.is_large else "no",
                 _of_kind(line.kind, line.rows),
                 _of_kind(line.kind, line.draws),
-                f"{line.z:.1f}",
-                "yes" if line.is_large else "no",
+                fixed(line.z, 1),
+                line.kind,
+                line.given,
             )
             for line in check.worst[:_LINES]
         )
@@ -242,7 +254,7 @@ def look_of_draws(given: Sequence[Explanation], labels: Sequence[str]) -> list[D
 
 
 def _of_kind(kind: str, value: float) -> str:
-    return f"{value:.1%}" if kind == FREQUENCY else f"{value:.2f}"
+    return f"{fixed(100 * value, 1)}%" if kind == FREQUENCY else fixed(value, 2)
 
 
 def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from condshap.exceptions import OptionError, listing
+from condshap.numerics.readable import feature_value, typed
 from condshap.options import check_integer
 from condshap.tables.reading import Column, read_columns, to_pandas
 from condshap.types import Floats, Indices
@@ -168,8 +169,13 @@ def _conditions(path: list[_Step], questions: list[tuple[str, str | None]], inpu
             found.append(f"{name} {'≠' if steps[0][1] else '='} {level}")
             continue
         below, above = ([step[2] for step in steps if step[1] is left] for left in (True, False))
-        text = f"{max(above):.4g} < {name}" if above else name
-        text = f"{text} ≤ {min(below):.4g}" if below else f"{name} > {max(above):.4g}"
+        text = f"{_edge(max(above))} < {name}" if above else name
+        text = f"{text} ≤ {_edge(min(below))}" if below else f"{name} > {_edge(max(above))}"
         gaps = np.isnan(inputs[:, j]).any() and all(step[3] for step in steps)
         found.append(f"{text} or missing" if gaps else text)
     return found
+
+
+def _edge(value: float) -> str:
+    """End of a range, in letters that people can type."""
+    return typed(feature_value(value))

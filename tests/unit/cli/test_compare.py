@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import condshap
 from condshap.cli import app
 from condshap.cli.files import read_table
+from condshap.numerics.readable import estimate, interval, typed
 from tests.unit.cli.commands import make_table, message_of, run
 
 
@@ -49,11 +50,11 @@ def test_compare_shows_a_table_within_80_columns_and_the_files(folder: Path, tmp
     lines = [line for line in result.stdout.splitlines() if not line.startswith("Written")]
     assert max(map(len, lines)) <= 80
     explanation = condshap.load_explanation(tmp_path / "independence.parquet")
-    low, high = explanation.msev.interval()
+    low, high, error = *explanation.msev.interval(), explanation.msev.total_std_error()
     (line,) = [line for line in lines if "independence" in line]
     for text in (
-        f"{float(explanation.msev):.4g}",
-        f"{low:.4g} to {high:.4g}",
+        typed(estimate(float(explanation.msev), error)),
+        typed(interval(low, high, error)),
         str(explanation.value_table.n_evaluations),
     ):
         assert text in line.replace(",", "")

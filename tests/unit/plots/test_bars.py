@@ -1,12 +1,14 @@
 """Bar, waterfall, force and comparison: lengths, order, signs, errors and texts are those of the explanation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from condshap import plots
-from condshap.plots.style import LOWERS, NEUTRAL, RAISES
+from condshap.views.palette import LOWERS, NEUTRAL, RAISES
 
 VALUES = np.array([[0.5, -2.0, 1.0, 0.0], [1.5, 1.0, -3.0, 0.25]])
 ERRORS = np.array([[0.1, 0.2, 0.3, 0.0], [0.2, 0.3, 0.1, 0.0]])
@@ -56,7 +58,7 @@ def test_bars_of_several_rows_are_mean_sizes(one):
     assert names(ax) == ["x2", "x1", "x0", "x3"]
     np.testing.assert_allclose([patch.get_width() for patch in ax.patches], [2.0, 1.5, 1.0, 0.125])
     assert set(colours(ax)) == {NEUTRAL}
-    assert texts(ax) == ["2.00", "1.50", "1.00", "0.12"]
+    assert texts(ax) == ["2.00", "1.50", "1.00", "0.13"]
     assert error_lengths(ax) == pytest.approx({0: 0.2, 1: 0.25, 2: 0.15})
     assert ax.get_xlabel() == "mean |Shapley value| of 2 rows"
     assert names(plots.bar(one, [1])) == ["x2 = 7", "x0 = 5", "x1 = 6", "x3 = 8"]
@@ -74,7 +76,7 @@ def test_many_players_are_folded(one):
 
 def test_a_waterfall_goes_from_the_base_value_to_the_prediction(one):
     ax = plots.waterfall(one, 0)
-    assert names(ax) == ["f(x) = 9.50", "x1 = 2.5", "x2 = missing", "x0 = 1", "x3 = 4", "base value = 10.00"]
+    assert names(ax) == ["prediction = 9.50", "x1 = 2.5", "x2 = missing", "x0 = 1", "x3 = 4", "base value = 10.00"]
     bars = ax.patches
     np.testing.assert_allclose([bar.get_width() for bar in bars], [-2.0, 1.0, 0.5, 0.0])
     starts = [bar.get_x() for bar in bars]
@@ -106,7 +108,7 @@ def test_force_stacks_what_raises_left_of_the_prediction_and_what_lowers_right(o
     assert to_hex(spans[9.5, 11.5].get_facecolor()).upper() == LOWERS
     assert spans[9.5, 11.5].get_hatch() == "////"
     found = [text.strip() for text in texts(ax)]
-    assert "f(x) = 9.50" in found
+    assert "prediction = 9.50" in found
     assert "base value = 10.00" in found
     assert "2  x2 = missing  +1.00" in found
     assert "1  x1 = 2.5  −2.00" in found
@@ -130,7 +132,7 @@ def test_a_comparison_has_a_bar_for_each_approach(one, explain):
     heights = [p.get_y() for p in ax.patches]
     assert heights[0] < heights[4] < heights[1]  # beside each other, line by line
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["gaussian", "ctree"]
-    assert ax.get_title() == "f(x) = 9.50"
+    assert ax.get_title() == "prediction = 9.50"
     assert {p.get_hatch() or "" for p in ax.patches[:4]} != {p.get_hatch() or "" for p in ax.patches[4:]}
     assert len(set(colours(ax))) == 2
     unsorted = plots.compare({"a": one, "b": other}, 0, sort=False, legend=False)
@@ -143,3 +145,23 @@ def test_axes_that_are_given_are_used(one):
     ax = figure.subplots()
     assert plots.bar(one, ax=ax) is ax
     assert len(figure.axes) == 1
+
+
+def test_force_fills_the_width_of_its_axes(one):
+    ax = plots.force(one, 0)
+    low, high = ax.get_xlim()
+    ends = [end for patch in ax.patches for end in (patch.get_x(), patch.get_x() + patch.get_width())]
+    assert (max(ends) - min(ends)) / (high - low) > 0.98
+
+
+def test_axes_of_large_numbers_have_no_offset(one):
+    large = replace(one, values=1e7 * one.values, base_values=1e7 * one.base_values, predictions=1e7 * one.predictions)
+    for draw in (plots.waterfall, plots.beeswarm, plots.heatmap):
+        ax = draw(large)
+        ax.figure.canvas.draw()
+        for axes in ax.figure.axes:
+            for axis in (axes.xaxis, axes.yaxis):
+                assert axis.get_offset_text().get_text() == ""
+                assert not any(
+                    "e" in text.get_text() and text.get_text()[:1].isdigit() for text in axis.get_ticklabels()
+                )

@@ -6,7 +6,7 @@ from scipy.stats import t as student
 
 from condshap import ValueTable, plots
 from condshap.exceptions import OptionError
-from condshap.plots.msev import by_size
+from condshap.plots.msev import _some, by_size
 
 R = 30
 MASKS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]], dtype=bool)
@@ -106,3 +106,33 @@ def test_outputs_are_added_up_or_chosen(two, explain):
     assert plots.msev(both).lines[1].get_xdata()[0] == pytest.approx(float(first.msev) + float(second.msev))
     assert plots.msev(both, output="no").lines[1].get_xdata()[0] == pytest.approx(float(second.msev))
     assert plots.msev(first, output=0).lines[1].get_xdata()[0] == pytest.approx(float(first.msev))
+
+
+def test_markers_of_rows_stand_apart_and_lines_that_meet_are_both_seen():
+    for n, n_lines in ((5, 1), (50, 3), (5000, 4)):
+        some = [_some(n, which, n_lines) for which in range(n_lines)]
+        marked = [set(range(first, n, step)) for first, step in some]
+        assert all(marked)
+        assert len(set.union(*marked)) == sum(map(len, marked)), "no two lines have markers at the same place"
+        assert max(map(len, marked)) <= max(12, n_lines)
+
+
+def test_lines_by_row_differ_in_colour_marker_and_dashes(two):
+    first, second = two.values()
+    lines = plots.msev({"a": first, "b": second, "c": second}, by="row").get_lines()[:2]
+    for look in ("get_color", "get_marker", "get_linestyle"):
+        assert len({getattr(line, look)() for line in lines}) == 2, look
+
+
+def test_panels_share_their_scale_if_asked_to(explain):
+    values = np.array([[0.5, -2.0, 1.0], [1.5, 1.0, -3.0]])
+    both = explain(np.stack([values, 10 * values], axis=2), outputs=["small", "large"])
+    for plot, limits in ((plots.bar, "get_xlim"), (plots.beeswarm, "get_xlim")):
+        own = [getattr(ax, limits)() for ax in plots.facet(plot, both)]
+        shared = [getattr(ax, limits)() for ax in plots.facet(plot, both, share_scale=True)]
+        assert own[0] != own[1]
+        assert shared == [(min(low for low, _ in own), max(high for _, high in own))] * 2
+    colours = [ax.images[0].get_clim() for ax in plots.facet(plots.heatmap, both, share_scale=True)]
+    assert colours[0] == colours[1] == (-30.0, 30.0)
+    with pytest.raises(OptionError, match="share_scale"):
+        plots.facet(plots.bar, both, share_scale="all")

@@ -13,7 +13,7 @@ from condshap.coalitions import all_coalitions
 from condshap.exceptions import OptionError
 from condshap.explanation import Provenance
 from condshap.games.interactions import Interactions
-from condshap.plots.style import LOWERS, NEUTRAL, RAISES
+from condshap.views.palette import LOWERS, NEUTRAL, RAISES
 from tests.unit.plots.test_layout import check_layout
 
 NAMES4 = ("a", "b", "c", "d")

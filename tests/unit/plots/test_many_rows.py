@@ -153,7 +153,7 @@ def test_a_heatmap_is_ordered_by_prediction_and_size(one):
     np.testing.assert_allclose(image.get_array(), one.values[order][:, [1, 0, 2]].T)
     assert image.norm.vmin == -image.norm.vmax == -np.abs(one.values).max()
     assert names(ax.yaxis) == ["kind", "size", "same"]
-    above = next(axes for axes in ax.figure.axes if axes.get_ylabel() == "f(x)")
+    above = next(axes for axes in ax.figure.axes if axes.get_ylabel() == "prediction")
     np.testing.assert_allclose(above.lines[0].get_ydata(), np.sort(one.predictions))
     assert not ax.texts
 

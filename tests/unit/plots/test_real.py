@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import condshap as cs
+from condshap.numerics.readable import feature_value
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(80, 3)), columns=["a", "b", "c"])
@@ -32,13 +33,13 @@ def test_values_belong_to_their_names_when_columns_come_in_another_order(make):
     for name, text in shown.items():
         assert float(text.replace("−", "-")) == pytest.approx(rows[name].iloc[1], rel=0.01)
     ax = cs.plots.waterfall(one, 1)
-    assert names(ax)[0] == f"f(x) = {one.predictions[1]:.{len(names(ax)[0].split('.')[1])}f}".replace("-", "−")
+    assert names(ax)[0] == f"prediction = {one.predictions[1]:.{len(names(ax)[0].split('.')[1])}f}".replace("-", "−")
 
 
 def test_groups_and_outputs():
     one = cs.explain(two, X, X[:4], approach="gaussian", n_samples=8, groups={"pair": ["a", "b"], "c": ["c"]})
     first, second = cs.plots.facet(cs.plots.bar, one, 0)
-    assert sorted(names(first)) == sorted(["pair", f"c = {X['c'][0]:.3g}".replace("-", "−")])
+    assert sorted(names(first)) == sorted(["pair", f"c = {feature_value(X['c'][0])}"])
     np.testing.assert_allclose([p.get_width() for p in first.patches], [-p.get_width() for p in second.patches])
     assert cs.plots.msev(one, by="size") is not None
     assert cs.plots.scatter(one, "c", output=1).get_xlabel() == "c"

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from condshap.plots.style import COLOURS, CYCLE, amounts, colours_of, number, shorten, value_text, with_value
+from condshap.plots.style import (
+    amounts,
+    colours_of,
+    shorten,
+    value_text,
+    with_value,
+)
 from condshap.plots.swarm import spread, swarm
 from condshap.tables.reading import Column
+from condshap.views.palette import APPROACHES, CYCLE
 
 
 def test_names_up_to_40_characters_stay_and_longer_ones_lose_their_middle():
@@ -20,20 +27,21 @@ def test_names_are_one_line_and_never_mathematics():
     assert shorten("$x^2$") == r"\$x^2\$"
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(3.0, "3"), (-3.0, "−3"), (0.123456, "0.123"), (1e7, "1e+07"), (123456.0, "123456")]
-)
-def test_values_of_features(value, text):
-    assert number(value) == text
-
-
 def test_amounts_share_decimals_and_have_signs():
     assert amounts(np.array([12.34, -0.5, 0.0])) == ["+12.3", "−0.5", "0.0"]
     assert amounts(np.array([0.0123, -0.00004])) == ["+0.0123", "0.0000"]
     assert amounts(np.array([1.5, 0.2]), signed=False) == ["1.50", "0.20"]
-    assert amounts(np.array([2e7, -1e3])) == ["+2.00e+07", "−1.00e+03"]
-    assert amounts(np.zeros(2)) == ["0.00", "0.00"]
+    assert amounts(np.array([2e7, -1e3])) == ["+20,000,000", "−1,000"]
+    assert amounts(np.array([2e10, -1e3])) == ["+2.00 × 10¹⁰", "−1.00 × 10³"]
+    assert amounts(np.zeros(2)) == ["0", "0"]
     assert amounts(np.array([10.0]), signed=False, like=np.array([0.5])) == ["10.000"]
+
+
+def test_amounts_stop_at_the_second_digit_of_the_smallest_error():
+    assert amounts(np.array([66533.0, -4101.0]), np.array([4100.0, 900.0])) == ["+66,530", "−4,100"]
+    assert amounts(np.array([1.234, 0.5]), np.array([0.3, 0.2])) == ["+1.23", "+0.50"]
+    end = amounts(np.array([536337.4]), np.array([4100.0]), signed=False, like=np.array([66533.0]))
+    assert end == ["536,337"], "what is known exactly keeps its whole part"
 
 
 def test_values_of_rows_may_be_levels_or_missing():
@@ -47,10 +55,10 @@ def test_values_of_rows_may_be_levels_or_missing():
 
 
 def test_approaches_keep_their_colours_and_no_two_share_one():
-    assert colours_of(["ctree", "vaeac"]) == [COLOURS["ctree"], COLOURS["vaeac"]]
+    assert colours_of(["ctree", "vaeac"]) == [APPROACHES["ctree"], APPROACHES["vaeac"]]
     names = ["vaeac", "mine", "yours", "ctree", "theirs"]
     found = colours_of(names)
-    assert found[0] == COLOURS["vaeac"]
+    assert found[0] == APPROACHES["vaeac"]
     assert len(set(found)) == len(names)
     assert len(colours_of([f"a{i}" for i in range(20)])) == 20
     assert set(CYCLE) >= set(colours_of(["x", "y", "z"]))

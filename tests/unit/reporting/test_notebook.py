@@ -13,6 +13,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import condshap
+from condshap.views.palette import RAISES
 
 EVIL = "<img src=x onerror=alert(1)>"
 WEIGHTS = np.array([1.0, -2.0, 0.5])
@@ -27,6 +28,15 @@ def _frame(n: int, seed: int = 0) -> pd.DataFrame:
 def explanation() -> condshap.Explanation:
     model = LinearRegression().fit(_frame(50), _frame(50).to_numpy() @ WEIGHTS)
     return condshap.explain(model, _frame(50), _frame(20), approach="gaussian")
+
+
+def _numbers(texts: list[str]) -> np.ndarray:
+    return np.array([float(text.replace("−", "-").replace(",", "")) for text in texts])
+
+
+def _half_a_digit(texts: list[str]) -> float:
+    """Half of the last digit that is written, of the number with the fewest decimals."""
+    return 0.501 * 10.0 ** -min(len(text.partition(".")[2]) for text in texts)
 
 
 class Seen(HTMLParser):
@@ -77,20 +87,22 @@ def test_the_table_has_the_first_rows(explanation) -> None:
     assert cells[0][-1] == "prediction"
     for i, line in enumerate(cells[1:]):
         wanted = [explanation.base_values[i], *explanation.values[i, order], explanation.predictions[i]]
-        np.testing.assert_allclose([float(text) for text in line[1:]], wanted, rtol=1e-3)
+        np.testing.assert_allclose(_numbers(line[1:]), wanted, atol=_half_a_digit(line[1:]))
     assert "and 14 more" in explanation._repr_html_()
 
 
 def test_bars_are_mean_sizes_over_rows_and_signed_values_of_one(explanation) -> None:
     sizes = np.sort(np.abs(explanation.values).mean(axis=0))[::-1]
     bars = _bars(explanation._repr_html_())
-    np.testing.assert_allclose([float(text) for _, _, text in bars], sizes, rtol=1e-3)
-    np.testing.assert_allclose([width for _, width, _ in bars], 240 * sizes / sizes[0], atol=0.06)
+    texts = [text for _, _, text in bars]
+    np.testing.assert_allclose(_numbers(texts), sizes, atol=_half_a_digit(texts))
+    np.testing.assert_allclose([width / bars[0][1] for _, width, _ in bars], sizes / sizes[0], atol=0.001)
     one = _bars(explanation[3]._repr_html_())
     values = explanation.values[3]
-    np.testing.assert_allclose(sorted(float(text) for _, _, text in one), np.sort(values), rtol=1e-3)
+    texts = [text for _, _, text in one]
+    np.testing.assert_allclose(sorted(_numbers(texts)), np.sort(values), atol=_half_a_digit(texts))
     colours = re.findall(r'fill="(#\w+)"', explanation[3]._repr_html_())
-    assert [colour == "#D55E00" for colour in colours] == [float(text) >= 0 for _, _, text in one]
+    assert [colour == RAISES for colour in colours] == (_numbers(texts) >= 0).tolist()
     assert "MSEv" in explanation._repr_html_()
     assert "MSEv" not in explanation[3]._repr_html_()
 
@@ -103,12 +115,14 @@ def test_many_players_and_outputs_are_folded_without_losing_anything() -> None:
     assert cells[0][-2] == "6 others"
     assert [line[0] for line in cells[1:4]] == ["0, output_0", "0, output_1", "1, output_0"]
     for line in cells[1:]:
-        numbers = np.array([float(text) for text in line[1:]])
-        np.testing.assert_allclose(numbers[:-1].sum(), numbers[-1], atol=0.05)  # numbers have four digits
+        numbers = _numbers(line[1:])
+        np.testing.assert_allclose(numbers[:-1].sum(), numbers[-1], atol=len(numbers) * _half_a_digit(line[1:]))
     bars = _bars(found._repr_html_())
     assert len(bars) == 9
     total = np.abs(found.values).mean(axis=0).sum()
-    assert sum(float(text) for _, _, text in bars) == pytest.approx(total, rel=1e-3)
+    texts = [text for _, _, text in bars]
+    assert _numbers(texts).sum() == pytest.approx(total, abs=len(bars) * _half_a_digit(texts))
+    assert found._repr_html_().count("<path") == len(bars), "a whisker each, also for the others"
 
 
 def test_a_row_where_nothing_happens_has_bars_of_no_length() -> None:

@@ -18,6 +18,7 @@ from scipy import stats
 
 import condshap as cs
 from condshap.exceptions import OptionError, SchemaError, StorageError
+from condshap.numerics.readable import estimate, feature_value, interval
 from condshap.reporting import page as page_module
 from condshap.reporting.outside_training import find_outside
 from condshap.reporting.page import to_json
@@ -230,9 +231,9 @@ def test_the_page_tells_how_it_was_made(tmp_path, single):
         "mean prediction",
     ):
         assert part in text
-    assert f"{float(single.msev):.5g}" in text
+    assert estimate(float(single.msev), single.msev.total_std_error()) in text
     low, high = single.msev.interval()
-    assert f"{low:.4g} to {high:.4g}" in text
+    assert interval(low, high, single.msev.total_std_error()) in text
 
 
 def test_warnings_and_missed_precision_are_shown(tmp_path, single):
@@ -278,8 +279,9 @@ def test_differences_of_msev_are_paired(several):
         best = int(theirs[:, o].mean() < ours[:, o].mean())
         assert judged[best][o].behind == "best"
         difference = (ours - theirs)[:, o] * (1 if best else -1)
-        low, high = stats.t.interval(0.95, N - 70 - 1, difference.mean(), stats.sem(difference))
-        assert judged[1 - best][o].behind == f"+{difference.mean():.3g} ({low:.3g} to {high:.3g})"
+        mean, error = difference.mean(), stats.sem(difference)
+        low, high = stats.t.interval(0.95, N - 70 - 1, mean, error)
+        assert judged[1 - best][o].behind == f"+{estimate(mean, error, 3)} ({interval(low, high, error, 3)})"
 
 
 def test_shares_of_sure_signs(single):
@@ -306,7 +308,7 @@ def test_one_row_and_one_player(tmp_path):
     data = payload(write(tmp_path, explanation))
     assert data["labels"] is None
     assert data["explanations"][0]["errors"] is None
-    assert data["explanations"][0]["msev"] == [[None, None, None]]
+    assert data["explanations"][0]["msev"] == [[None] * 4]
 
 
 def test_no_msev_where_rows_share_no_coalition(single):
@@ -328,7 +330,7 @@ def test_values_beyond_training_are_found(tmp_path):
     found = find_outside(explanation, train)
     assert {row: [feature for feature, _ in all_] for row, all_ in found.by_row.items()} == {0: [1], 1: [0, 1], 2: [0]}
     assert found.by_feature == {"x": 2, "number": 2}
-    assert found.by_row[1][0][1] == f"{TRAIN['x'].min():.6g} to {TRAIN['x'].max():.6g}"
+    assert found.by_row[1][0][1] == " to ".join(feature_value(TRAIN["x"].agg(end), 6) for end in ("min", "max"))
     new_level = replace(explanation, data=rows.assign(**{EVIL_NAME: ["b", "new", "b", "b"]}))
     assert find_outside(new_level, train).by_row[1][-1] == (2, "2 other levels")
     text = "".join(write(tmp_path, explanation, train=train).text)

@@ -59,7 +59,7 @@ prefersDark.addEventListener("change", () => { setTheme(); redraw(); });
 function remember() {
   const kept = new URLSearchParams({ tab: state.tab, row: state.row });
   if (state.output) kept.set("output", state.output);
-  if (state.approach) kept.set("approach", state.approach);
+  if (state.approach !== DATA.best) kept.set("approach", state.approach);
   if (state.compare === "row") kept.set("with-row", state.otherRow);
   if (state.compare === "approach") kept.set("with-approach", state.otherApproach);
   if (document.documentElement.dataset.theme) kept.set("theme", document.documentElement.dataset.theme);
@@ -71,7 +71,7 @@ function recall() {
   const whole = (name, n) => { const x = Number(kept.get(name)); return kept.has(name) && Number.isInteger(x) && x >= 0 && x < n ? x : null; };
   state.row = whole("row", R) ?? 0;
   state.output = whole("output", DATA.outputs.length) ?? 0;
-  state.approach = whole("approach", DATA.explanations.length) ?? 0;
+  state.approach = whole("approach", DATA.explanations.length) ?? DATA.best;
   if (whole("with-row", R) !== null) { state.compare = "row"; state.otherRow = whole("with-row", R); state.slot = "b"; }
   if (whole("with-approach", DATA.explanations.length) !== null) { state.compare = "approach"; state.otherApproach = whole("with-approach", DATA.explanations.length); }
   setTheme(kept.get("theme") || stored());
@@ -95,7 +95,8 @@ function connect() {
   byId("other").addEventListener("change", () => { state.otherApproach = Number(byId("other").value); showRows(); remember(); });
   byId("search").addEventListener("input", () => arrange());
   byId("shown").addEventListener("change", buildTable);
-  byId("sort").addEventListener("change", () => { sorting.by = byId("sort").value; arrange(); });
+  byId("sort").addEventListener("change", () => { sorting.by = byId("sort").value; buildTable(); arrange(); });
+  byId("clear").addEventListener("click", clearFilters);
   byId("direction").addEventListener("click", () => { sorting.down = !sorting.down; arrange(); });
   byId("filter-feature").addEventListener("change", showFilter);
   byId("numbers").addEventListener("toggle", () => { if (byId("numbers").open) showNumbers(); });

@@ -1,11 +1,13 @@
-"use strict";
 // Payload -> numbers and texts; small helpers that make elements. Data is only ever written as text.
 
 const DATA = JSON.parse(document.getElementById("payload").textContent);
 const R = DATA.rows, P = DATA.players.length, M = DATA.features.length;
 const SURE = 1.959963984540054; // standard errors on each side of a 95 % interval
 const WORDS = DATA.words; // what numbers are called; sign: from the base value to the prediction
-const MINUS = "\u2212";
+
+/** A Shapley value and its 95 % margin, by its standard error. */
+const signed = (x, off = NaN) => fixed(x, placesOf([x], [off], 4), true, 4);
+const margin = (off) => (Number.isNaN(off) ? "unknown" : "± " + number(SURE * off, 2));
 
 const state = { tab: "overview", output: 0, approach: 0, row: 0, cursor: 0, compare: "none", otherRow: 0, otherApproach: 0, slot: "a", all: false };
 
@@ -56,48 +58,12 @@ const prediction = (e, r) => explanation(e).predictions[state.output * R + r];
 const rowLabel = (r) => (DATA.labels ? DATA.labels[r] : String(r));
 const isGrouped = DATA.players.some((player) => player.members.length !== 1);
 
-/** A number with `digits` significant digits, without trailing zeros, with a proper minus sign. */
-function format(x, digits = 4) {
-  if (Number.isNaN(x)) return "missing";
-  if (!Number.isFinite(x)) return x > 0 ? "∞" : MINUS + "∞";
-  if (x === 0) return "0";
-  const size = Math.abs(x);
-  let text;
-  if (size >= 1e7 || size < 1e-4) text = size.toExponential(digits - 1).replace(/(\.\d*?)0+e/, "$1e").replace(".e", "e").replace("e+", "e");
-  else if (size >= 10 ** digits) text = String(Math.round(size));
-  else text = String(Number(size.toPrecision(digits)));
-  return (x < 0 ? MINUS : "") + text.replace("e-", "e" + MINUS);
-}
-
-/** A number with its sign and as many decimals as its partner of the same scale. */
-function signed(x, step) {
-  return (x < 0 ? MINUS : "+") + fixed(Math.abs(x), step);
-}
-
-function fixed(x, step) {
-  if (step === undefined || !(step > 0) || x === 0) return format(x);
-  const digits = Math.floor(Math.log10(Math.abs(x))) - Math.floor(Math.log10(step)) + 1;
-  if (step >= 1e7 || step < 1e-6 || Math.abs(x) >= 1e9) return format(x, Math.min(12, Math.max(1, digits)));
-  return x.toFixed(Math.max(0, -Math.floor(Math.log10(step)))).replace("-", MINUS);
-}
-
-/** Decimals that a column needs: `digits` significant ones of its largest number, fewer where they would all be zeros. */
+/** Decimals of a column: `digits` significant ones of its largest number, fewer where they would all be zeros. */
 function decimalsOf(numbers, digits) {
-  let most = 0;
-  for (const x of numbers) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
-  if (most === 0) return 0;
-  if (most < 1e-3) return null; // these are written with powers of ten
-  let decimals = Math.max(0, digits - 1 - Math.floor(Math.log10(most)));
+  let places = placesOf(numbers, [], digits);
   const some = numbers.slice(0, 1000).filter(Number.isFinite);
-  while (decimals > 0 && some.every((x) => Number(x.toFixed(decimals)) === Number(x.toFixed(decimals - 1)))) decimals--;
-  return decimals;
-}
-
-/** A number with the decimals of its column, so that points stand below each other. */
-function aligned(x, decimals) {
-  if (decimals === null || !Number.isFinite(x) || Math.abs(x) >= 1e15) return Number.isInteger(x) && Math.abs(x) < 1e15 ? String(x).replace("-", MINUS) : format(x, 5);
-  const text = x.toFixed(decimals);
-  return Number(text) === 0 ? (x === 0 ? text : format(x, 2)) : text.replace("-", MINUS);
+  while (places > 0 && some.every((x) => Number(x.toFixed(places)) === Number(x.toFixed(places - 1)))) places--;
+  return places;
 }
 
 const decimals = new Map();
@@ -107,11 +73,18 @@ function decimalsFor(key, numbers, digits) {
   return decimals.get(key);
 }
 
+/** A number with the decimals of its column; too small ones get digits of their own. */
+function inColumn(x, places, signed = false) {
+  const text = places === null ? number(x, 5) : fixed(x, Math.max(0, places), signed);
+  return x !== 0 && !/[1-9]/.test(text) ? (x > 0 && signed ? "+" : "") + number(x, 2) : text;
+}
+
 /** Text of a feature's value. */
 function valueText(j, r) {
   const x = column(j)[r], levels = DATA.features[j].levels;
   if (levels) return x < 0 ? "missing" : levels[x];
-  return aligned(x, decimalsFor("f" + j, () => column(j), 5));
+  const places = decimalsFor("f" + j, () => column(j), 5);
+  return Number.isNaN(x) || !places ? featureValue(x, 5) : inColumn(x, places);
 }
 
 function playerText(p, r) {
@@ -158,6 +131,35 @@ function shorten(text, width, size = 13, weight = 400) {
     if (textWidth(cut(middle), size, weight) <= width) low = middle; else high = middle - 1;
   }
   return cut(low);
+}
+
+const labels = new Map();
+
+/** Name of a player cut to a width, elsewhere than in the middle where others would look the same. */
+function playerLabel(p, width) {
+  const key = Math.floor(width);
+  if (!labels.has(key)) labels.set(key, distinct(DATA.players.map((player) => player.name), key));
+  return labels.get(key)[p];
+}
+
+function distinct(names, width) {
+  const cut = names.map((name) => shorten(name, width)), alike = new Map();
+  cut.forEach((text, i) => { if (!alike.has(text)) alike.set(text, []); alike.get(text).push(names[i]); });
+  return names.map((name, i) => (alike.get(cut[i]).length === 1 ? cut[i] : aroundDifference(name, alike.get(cut[i]), width)));
+}
+
+/** Begin of a name and what tells it from others that begin the same. */
+function aroundDifference(name, others, width) {
+  const common = (other) => { let n = 0; while (n < name.length && name[n] === other[n]) n++; return n; };
+  const same = Math.max(...others.filter((other) => other !== name).map(common));
+  let found = "…" + name.slice(same, same + 1);
+  for (let n = 1; n < 60; n++) {
+    const from = Math.max(n, same - n), end = same + 1 + n;
+    const text = name.slice(0, n) + (from > n ? "…" : "") + name.slice(from, end) + (end < name.length ? "…" : "");
+    if (textWidth(text) > width) break;
+    found = text;
+  }
+  return found;
 }
 
 /** Round numbers between low and high, about `n` of them. */

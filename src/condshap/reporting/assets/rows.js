@@ -15,7 +15,23 @@ function sides() {
   return [a];
 }
 
+/** Where no row passes search and filters, there is nothing to show but a way back. */
+function showNothing() {
+  byId("nothing").hidden = view.length > 0;
+  for (const part of document.querySelectorAll(".detail > :not(#nothing)")) part.classList.toggle("gone", !view.length);
+}
+
+function clearFilters() {
+  filters.clear();
+  byId("search").value = "";
+  showFilter();
+  refilter();
+  byId("search").focus();
+}
+
 function showRows() {
+  showNothing();
+  if (!view.length) return;
   const order = orderOf(state.approach, state.row, state.all), falls = sides();
   for (const fall of falls) fall.steps = stepsOf(fall.e, fall.r, order);
   const box = byId("falls"), range = extent(falls), two = falls.length === 2;
@@ -36,8 +52,9 @@ function showRows() {
 
 function heading(fall) {
   const name = (state.compare === "none" ? "" : fall.slot.toUpperCase() + ": ") + "Row " + rowLabel(fall.r) + (DATA.explanations.length > 1 ? ", " + DATA.explanations[fall.e].name : "");
+  const places = fallPlaces(fall.steps), text = (x) => fixed(x, places && Math.max(0, places));
   const change = prediction(fall.e, fall.r) - base(fall.e, fall.r);
-  const sum = `${WORDS.prediction} ${format(prediction(fall.e, fall.r))} = ${format(base(fall.e, fall.r))} ${change < 0 ? MINUS : "+"} ${format(Math.abs(change))}`;
+  const sum = `${WORDS.prediction} ${text(prediction(fall.e, fall.r))} = ${text(base(fall.e, fall.r))} ${change < 0 ? MINUS : "+"} ${text(Math.abs(change))}`;
   const pick = () => { state.slot = fall.slot; showRows(); byId("falls").querySelector(`[data-slot=${fall.slot}] .slot`).focus(); };
   const title = state.compare === "row"
     ? make("button", { type: "button", class: "slot", "aria-pressed": String(state.slot === fall.slot), onclick: pick }, name)
@@ -53,8 +70,8 @@ function showNumbers() {
   for (const fall of falls) titles.push(...["Value", WORDS.value, "± 95 %"].map((text) => (two ? fall.slot.toUpperCase() + ": " : "") + text));
   if (two) titles.push("B " + MINUS + " A");
   const cells = (p) => falls.flatMap((fall) => [
-    make("td", { class: "text" }, playerText(p, fall.r)), make("td", {}, signed(phi(fall.e, fall.r, p))), make("td", {}, Number.isNaN(error(fall.e, fall.r, p)) ? "unknown" : format(SURE * error(fall.e, fall.r, p), 2)),
-  ]).concat(two ? [make("td", {}, signed(phi(falls[1].e, falls[1].r, p) - phi(falls[0].e, falls[0].r, p)))] : []);
+    make("td", { class: "text" }, playerText(p, fall.r)), make("td", {}, signed(phi(fall.e, fall.r, p), error(fall.e, fall.r, p))), make("td", {}, margin(error(fall.e, fall.r, p)).replace("± ", "")),
+  ]).concat(two ? [make("td", {}, signed(phi(falls[1].e, falls[1].r, p) - phi(falls[0].e, falls[0].r, p), Math.max(error(falls[0].e, falls[0].r, p), error(falls[1].e, falls[1].r, p))))] : []);
   byId("numbers-body").replaceChildren(make("table", { class: "plain" },
     make("thead", {}, make("tr", {}, ...titles.map((text) => make("th", { scope: "col" }, text)))),
     make("tbody", {}, ...order.map((p) => make("tr", {}, make("th", { scope: "row" }, DATA.players[p].name), ...cells(p))))));
@@ -119,8 +136,8 @@ function filterText(j, filter) {
   if (j === -1) return "outside the training data";
   const name = DATA.features[j].name;
   if (!filter.levels) {
-    if (filter.low === -Infinity) return `${name} ≤ ${format(filter.high, 6)}`;
-    return filter.high === Infinity ? `${name} ≥ ${format(filter.low, 6)}` : `${name} from ${format(filter.low, 6)} to ${format(filter.high, 6)}`;
+    if (filter.low === -Infinity) return `${name} ≤ ${featureValue(filter.high, 6)}`;
+    return filter.high === Infinity ? `${name} ≥ ${featureValue(filter.low, 6)}` : `${name} from ${featureValue(filter.low, 6)} to ${featureValue(filter.high, 6)}`;
   }
   return name + ": " + Array.from(filter.levels, (code) => (code < 0 ? "missing" : DATA.features[j].levels[code])).join(", ");
 }

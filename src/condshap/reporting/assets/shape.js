@@ -30,15 +30,15 @@ function drawShape(box, p) {
   const { svg, width } = frame(box, height, `${WORDS.value} of ${name} against its value`), e = state.approach;
   byId("shape-text").textContent = `The feature's value on the x-axis, its ${WORDS.value} on the y-axis${step > 1 ? `; only every ${step}th row is drawn` : ""}${known.length < rows.length ? `; ${rows.length - known.length} rows have no value` : ""}.`;
   const all = known.map((r) => phi(e, r, p)), bottom = Math.min(0, ...all), top = Math.max(0, ...all), span = top - bottom || 1;
-  const marks = ticks(bottom, top, 5), left = Math.max(...marks.at.map((y) => textWidth(fixed(y, marks.step), 11.5))) + 14;
+  const marks = ticks(bottom, top, 5).at, texts = tickTexts(marks), left = Math.max(...texts.map((text) => textWidth(text, 11.5))) + 14;
   const up = (y) => height - 34 - ((y - bottom) / span) * (height - 46), across = (t) => left + 10 + t * (width - left - 24);
-  for (const y of marks.at) {
+  marks.forEach((y, i) => {
     svg.append(draw("line", { class: y === 0 ? "zero" : "axis", x1: left, x2: width, y1: up(y), y2: up(y) }));
-    svg.append(draw("text", { class: "small", x: left - 8, y: up(y) + 4, "text-anchor": "end" }, fixed(y, marks.step)));
-  }
+    svg.append(draw("text", { class: "small", x: left - 8, y: up(y) + 4, "text-anchor": "end" }, texts[i]));
+  });
   if (strips) strips.forEach((text, i) => named(svg, text, across((i + 0.5) / strips.length), height - 10, (width - left) / strips.length - 8, { class: "small", "text-anchor": "middle" }, 11.5));
-  else if (high > low) { const x = ticks(low, high, width < 480 ? 3 : 7); for (const t of x.at) svg.append(draw("text", { class: "small", x: across((t - low) / (high - low)), y: height - 10, "text-anchor": "middle" }, fixed(t, x.step))); }
-  else if (known.length) svg.append(draw("text", { class: "small", x: across(0.5), y: height - 10, "text-anchor": "middle" }, format(low)));
+  else if (high > low) { const at = roundBetween(low, high, width < 480 ? 3 : 7, width - left), below = tickTexts(at); at.forEach((t, i) => svg.append(draw("text", { class: "small", x: across((t - low) / (high - low)), y: height - 10, "text-anchor": "middle" }, below[i]))); }
+  else if (known.length) svg.append(draw("text", { class: "small", x: across(0.5), y: height - 10, "text-anchor": "middle" }, featureValue(low)));
   box.replaceChildren(svg);
   scatterDots(box, width, height, known.map((r) => ({ x: across(at(r)), y: up(phi(e, r, p)), r, p })));
 }

@@ -47,7 +47,7 @@ function drawSwarm(box, found, n) {
   const scale = (x) => gutter + 8 + ((x - low + pad) / (high - low + 2 * pad)) * (width - gutter - 20);
   axis(svg, scale, low, high, 0, height - 24, width < 420 ? 3 : 5);
   svg.append(draw("line", { class: "zero", x1: scale(0), x2: scale(0), y1: 0, y2: height - 24 }));
-  shown.forEach((p, i) => named(svg, DATA.players[p].name, gutter - 8, i * line + 21, gutter - 10, { "text-anchor": "end" }));
+  shown.forEach((p, i) => named(svg, DATA.players[p].name, gutter - 8, i * line + 21, gutter - 10, { "text-anchor": "end" }, 13, playerLabel(p, gutter - 10)));
   const canvas = make("canvas", { "aria-hidden": "true" }), ink = onScreen(canvas, width, height);
   box.replaceChildren(svg, canvas);
   const dots = place(shown, rows, scale, line), paint = shown.map(colours);
@@ -98,7 +98,7 @@ function nearest(dots, { offsetX: x, offsetY: y }) {
 /** Tell about the dot under the pointer, and open its row by a click. */
 function listen(canvas, dots, hint) {
   const usual = "Point at a dot to see its row; click to open it.";
-  const tell = ({ r, p }) => `Row ${rowLabel(r)}: ${DATA.players[p].name}${isGrouped ? "" : " = " + playerText(p, r)} adds ${signed(phi(state.approach, r, p))}`;
+  const tell = ({ r, p }) => `Row ${rowLabel(r)}: ${DATA.players[p].name}${isGrouped ? "" : " = " + playerText(p, r)} adds ${signed(phi(state.approach, r, p), error(state.approach, r, p))}`;
   canvas.addEventListener("mousemove", (event) => { const dot = nearest(dots, event); hint.textContent = dot ? tell(dot) : usual; });
   canvas.addEventListener("mouseleave", () => { hint.textContent = usual; });
   canvas.addEventListener("click", (event) => {

@@ -16,9 +16,11 @@ function columnsShown() {
   const e = state.approach, o = state.output, places = decimalsFor(`y${e}-${o}`, () => explanation(e).predictions.subarray(o * R, (o + 1) * R), 5);
   const fixedOnes = [
     { key: "row", title: "Row", text: rowLabel, number: (r) => r, isText: true },
-    { key: "prediction", title: WORDS.prediction, text: (r) => aligned(prediction(e, r), places), number: (r) => prediction(e, r) },
+    { key: "prediction", title: WORDS.prediction, text: (r) => inColumn(prediction(e, r), places), number: (r) => prediction(e, r) },
   ];
   if (byId("shown").value === "shapley") return fixedOnes.concat(DATA.players.map((player, p) => shapleyColumn(e, player, p)));
+  const sorted = DATA.players.findIndex((_, p) => sorting.by === "p" + p); // what rows are sorted by is in sight
+  if (sorted >= 0) fixedOnes.push({ ...shapleyColumn(e, DATA.players[sorted], sorted), title: WORDS.value + " of " + DATA.players[sorted].name });
   return fixedOnes.concat(DATA.features.map((feature, j) => ({
     key: "f" + j, title: feature.name, text: (r) => valueText(j, r), isText: Boolean(feature.levels),
     number: (r) => (feature.levels && column(j)[r] < 0 ? NaN : column(j)[r]),
@@ -28,7 +30,7 @@ function columnsShown() {
 function shapleyColumn(e, player, p) {
   const places = decimalsFor(`p${e}-${state.output}`, () => explanation(e).values.subarray(state.output * R * P, (state.output + 1) * R * P), 4);
   return {
-    key: "p" + p, title: player.name, text: (r) => (phi(e, r, p) < 0 ? "" : "+") + aligned(phi(e, r, p), places), number: (r) => phi(e, r, p),
+    key: "p" + p, title: player.name, text: (r) => inColumn(phi(e, r, p), places, true), number: (r) => phi(e, r, p),
     sign: (r) => (phi(e, r, p) < 0 ? "negative" : "positive"),
   };
 }
@@ -58,7 +60,7 @@ function buildTable() {
 
 function sortable() {
   const extra = byId("shown").value === "shapley" ? [] : DATA.players.map((player, p) => ({ ...shapleyColumn(state.approach, player, p), title: WORDS.value + " of " + player.name }));
-  return shownColumns.concat(extra);
+  return shownColumns.concat(extra.filter((one) => shownColumns.every((shown) => shown.key !== one.key)));
 }
 
 function headCell(one) {
@@ -105,12 +107,24 @@ function arrange(stay = false) {
     cell.setAttribute("aria-sort", mine ? (sorting.down ? "descending" : "ascending") : "none");
     cell.firstChild.textContent = shownColumns.find((one) => one.key === cell.dataset.key).title + (mine ? (sorting.down ? " ↓" : " ↑") : "");
   }
+  if (!stay) showSorted(by.key);
+  if (view.length && !view.includes(state.row)) state.row = view[0]; // a row that is filtered out is not shown
+  if (view.length && !view.includes(state.otherRow)) state.otherRow = view[1] ?? view[0];
+  if (!byId("rows").hidden && document.documentElement.dataset.ready === "") showRows();
   const all = R.toLocaleString("en"), n = view.length.toLocaleString("en");
   byId("count").textContent = view.length === R ? `${all} row${R === 1 ? "" : "s"}` : `${n} of ${all} rows`;
   grid.setAttribute("aria-rowcount", view.length + 1);
   if (!stay) state.cursor = grid.scrollTop = 0;
   state.cursor = Math.min(state.cursor, Math.max(0, view.length - 1));
   paint();
+}
+
+/** Scroll sideways until the column that rows are sorted by is in sight, beside the labels of the rows. */
+function showSorted(key) {
+  const cell = head.querySelector(`th[data-key="${key}"]`), labels = head.querySelector("th").offsetWidth;
+  if (!cell || key === "row") return;
+  const left = cell.offsetLeft - labels, right = cell.offsetLeft + cell.offsetWidth - grid.clientWidth;
+  if (left < grid.scrollLeft || right > grid.scrollLeft) grid.scrollLeft = Math.min(left, Math.max(0, right));
 }
 
 /** Put the lines in sight in place. Those that stay in sight are moved, not written again, so that scrolling is smooth. */

@@ -7,8 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from condshap.plots.style import COLOURS, GREY
 from condshap.storage.writing import write_figure
+from condshap.views.palette import APPROACHES as COLOURS
+from condshap.views.palette import GREY
 
 __all__ = ["COLOURS", "GREY", "new_figure", "save"]
 
