@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from condshap import approaches, plots
+    from condshap.amortised.fast_explainer import FastExplainer
     from condshap.approaches import available_approaches
     from condshap.coalitions import CoalitionPlan
     from condshap.comparison import compare
@@ -35,6 +36,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "CondShapWarning",
     "Explainer",
     "Explanation",
+    "FastExplainer",
     "FeatureSchema",
     "Kind",
     "LossExplanation",
@@ -59,6 +61,7 @@ _HOME = {
     "CondShapWarning": "exceptions",
     "Explainer": "explainer",
     "Explanation": "explanation",
+    "FastExplainer": "amortised.fast_explainer",
     "FeatureSchema": "schema",
     "Kind": "schema",
     "LossExplanation": "games.loss_explanation",

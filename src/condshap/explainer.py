@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -26,6 +26,9 @@ from condshap.precision.automatic import explain_until, known_table
 from condshap.storage.digests import check_explanation, check_maker
 from condshap.types import Floats, Model, Table
 from condshap.values.predictions import predict_rows
+
+if TYPE_CHECKING:
+    from condshap.amortised.fast_explainer import FastExplainer
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -224,6 +227,35 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows = encode_rows(game, X)
         losses = make_losses(loss, y, len(rows), game.predictor)
         return explain_loss_rows(game, ask(game, X, rows, settings, start), settings, losses, self._tolerance)
+
+    def amortise(
+        self,
+        X_pool: Table,
+        *,
+        budget: float | str = 300.0,
+        target: float | None = None,
+        calibration_rows: int = 500,
+        seed: int = 0,
+    ) -> FastExplainer:
+        """Teach a network the values of rows like those of a pool, so that millions of rows take microseconds each.
+
+        Rows of the pool are explained with few samples each, and the network learns what their noise is about. Others are
+        held out and explained at full precision: from these come the error of the network and the interval of every value.
+
+        Parameters
+        ----------
+        X_pool : rows (N, M) like those that are to be explained later, which may be training rows; the more, the better
+        budget : for explaining the rows that teach. A number is seconds: how many rows that is depends on the machine, and
+            ``provenance.amortised["labels"]`` tells. A text such as "20000 rows" is that many labels, and then the seed
+            decides on everything. A pool with fewer rows is gone through several times
+        target : relative error on held-out rows at which to stop before the budget is spent
+        calibration_rows : how many rows to hold out; the budget does not count them
+        seed : of split, labels and networks
+        """
+        from condshap.amortised.fast_explainer import amortise
+        from condshap.amortised.learning import Options
+
+        return amortise(self, self._game(), X_pool, Options.of(budget, target, calibration_rows, seed))
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.

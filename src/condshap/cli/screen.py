@@ -94,7 +94,7 @@ def summary_of(explanation: Explanation, seconds: float) -> dict[str, Any]:
         "tolerance": about.tolerance,
         "reached": about.reached,
         "seconds": seconds,
-        "model_rows": explanation.value_table.n_evaluations,
+        "model_rows": None if explanation.value_table is None else explanation.value_table.n_evaluations,
         "link": about.link,
         **_msev_of(explanation),
         "mean_abs": abs(explanation.values).mean(axis=0),
