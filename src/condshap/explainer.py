@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -26,6 +26,9 @@ from condshap.precision.automatic import explain_until, known_table
 from condshap.storage.digests import check_explanation, check_maker
 from condshap.types import Floats, Model, Table
 from condshap.values.predictions import predict_rows
+
+if TYPE_CHECKING:
+    from condshap.bulk.opening import ExplanationSet
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -224,6 +227,43 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows = encode_rows(game, X)
         losses = make_losses(loss, y, len(rows), game.predictor)
         return explain_loss_rows(game, ask(game, X, rows, settings, start), settings, losses, self._tolerance)
+
+    def explain_dataset(
+        self,
+        source: Any,
+        out: str | Path,
+        *,
+        rows_per_part: int | None = None,
+        columns: Sequence[str] | None = None,
+        key: str | None = None,
+        cluster: Any = None,
+        resume: bool = True,
+        values: str = "full",
+    ) -> ExplanationSet:
+        """Explain all rows of a dataset that need not fit into memory, part by part, into a folder.
+
+        The numbers are those of `explain` for the same rows, whatever the parts. A run that ends early, even by a kill,
+        loses the parts that it was working on; the same call goes on from there. Another explainer, source or option is
+        refused with what differs. After an error in one file, that file may be repaired before the call is made again.
+
+        Parameters
+        ----------
+        source : Parquet, CSV or Arrow file, a folder or glob of these, a pyarrow Dataset, or a Polars LazyFrame
+        out : folder for the parts and a manifest, new or of an earlier run
+        rows_per_part : rows that are explained and written together; by default as many as suit `memory_budget`
+        columns : further columns of the source to be carried along
+        key : column that names every row once; `ExplanationSet.rows` finds rows by it
+        cluster : None for this process; a ``dask.distributed.Client``, the address of a scheduler, or a number of local
+            processes
+        resume : whether to go on with what is in the folder; if not, it must be empty
+        values : "full", or "compact" for values, errors, base value and prediction alone, without v(S) and the rows
+        """
+        from condshap.bulk.maker import maker_of
+        from condshap.bulk.running import Options, explain_dataset
+
+        options = Options(rows_per_part, columns, key, cluster, resume, values)
+        maker = maker_of(self, self._game(), n_jobs=None if cluster is None else 1)
+        return explain_dataset(maker, source, out, options)
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.

@@ -69,6 +69,8 @@ class Provenance:
     """Scale of the values: "logit" for log-odds, None for that of the prediction."""
     loss: str | None = None
     """Loss whose decrease is shared out, None where it is the prediction."""
+    has_table: bool = True
+    """Whether v(S) was kept, of which MSEv and interactions are made."""
 
     @property
     def question(self) -> str:
@@ -84,6 +86,8 @@ class Provenance:
     @property
     def no_msev(self) -> str:
         """Why MSEv does not judge such values; empty where it does."""
+        if not self.has_table:
+            return "it is made of v(S), which was not kept"
         if self.loss is not None:
             return "it judges predictions, and these values are shares of a loss"
         if self.confounding is not None:
@@ -106,7 +110,8 @@ class Explanation:
         or regressors are averaged, this is their training error, estimated from how far they differ; else 0.
         `Explainer.estimate_model_errors` also estimates the error due to few training rows.
         `provenance.model_errors_from` says which of these it is
-    value_table : v(S) for all coalitions used; NaN for those that ``n_coalitions="auto"`` did not need for a row
+    value_table : v(S) for all coalitions used; NaN for those that ``n_coalitions="auto"`` did not need for a row. None where
+        it was not kept, see `without_table`
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
     membership : for every player the positions of its features
@@ -170,6 +175,8 @@ class Explanation:
 
         NaN where that variance is unknown, as with ``n_samples=1``. Causal values and log-odds have no MSEv, see `has_msev`.
         """
+        if not self.provenance.has_table:
+            raise OptionError("MSEv is made of v(S), which was not kept. Explain some of the rows with values='full'.")
         if self.provenance.no_msev:
             raise OptionError(
                 f"MSEv cannot judge these values: {self.provenance.no_msev}. Explain the same rows without confounding, "
@@ -178,6 +185,15 @@ class Explanation:
         table = self.value_table
         shared = shared_coalitions(table.values)
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
+
+    def without_table(self, data: Table) -> Explanation:
+        """The same without v(S), which takes most of the space, and with other columns (R, any) than the features."""
+        return replace(
+            self,
+            value_table=None,  # type: ignore[arg-type]
+            data=data,
+            provenance=replace(self.provenance, has_table=False),
+        )
 
     def __len__(self) -> int:
         """Return the number of explained rows R."""

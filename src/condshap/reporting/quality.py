@@ -266,7 +266,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Outputs": ", ".join(explanation.output_names),
         "Coalitions": f"{about.n_coalitions:,} ({kind})",
         "Samples per coalition": _samples(about.n_samples),
-        "Rows predicted by the model": f"{table.n_evaluations:,}",
+        "Rows predicted by the model": "" if table is None else f"{table.n_evaluations:,}",
         "Base value": about.base_value_from,
         "Precision": ""
         if about.tolerance is None
