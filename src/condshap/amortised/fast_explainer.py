@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +16,6 @@ from condshap.amortised.calibration import RelativeError
 from condshap.amortised.labels import Teacher, by_output
 from condshap.amortised.learned import Learned
 from condshap.amortised.learning import Options, ask_network, learn_pool
-from condshap.amortised.likeness import USUAL
 from condshap.approaches.base import State
 from condshap.assembly import describe
 from condshap.exceptions import ModelError, listing
@@ -23,15 +25,18 @@ from condshap.games.links import check_probabilities, linked
 from condshap.learning import settings_of
 from condshap.options import as_path, check_choice
 from condshap.runtime.announcing import announce, overheard
+from condshap.schema import FeatureSchema
 from condshap.storage.digests import digest_of_maker
 from condshap.tables.reading import snapshot
 from condshap.types import Floats, Masks, Outputs, Rows, Table
 from condshap.values.predictions import check_scale, predict_rows
 
 if TYPE_CHECKING:
+    from condshap.bulk.opening import ExplanationSet
     from condshap.explainer import Explainer
     from condshap.game import Game
 
+_ROWS_PER_PART = 20_000
 _CLEARLY = 1e-5  # of the largest prediction: what is further apart is no rounding of a model
 
 
@@ -59,6 +64,11 @@ class FastExplainer:
         ``float(error)`` is the ratio, ``error.interval()`` its 95 % interval over rows, `by_output` that of every output.
         """
         return self.learned.error
+
+    @property
+    def schema_(self) -> FeatureSchema:
+        """Schema of the features, as that of the explainer."""
+        return self.game.schema
 
     def __repr__(self) -> str:
         """Say what it learned, and how well."""
@@ -91,6 +101,44 @@ class FastExplainer:
         return self._assemble(X, values, errors, linked(game.link, outputs), is_unlike, seconds, warned, fallback)
 
     __call__ = explain
+
+    def explain_dataset(
+        self,
+        source: Any,
+        out: str | Path,
+        *,
+        rows_per_part: int | None = None,
+        columns: Sequence[str] | None = None,
+        key: str | None = None,
+        cluster: Any = None,
+        resume: bool = True,
+        values: str = "full",
+        fallback: str | None = None,
+    ) -> ExplanationSet:
+        """Explain all rows of a dataset, part by part, into a folder, as `Explainer.explain_dataset` does.
+
+        With "full" values parts keep the rows; neither kind has v(S). `fallback` is that of `explain`.
+        """
+        from condshap.bulk.maker import Maker
+        from condshap.bulk.running import Options as RunOptions
+        from condshap.bulk.running import explain_dataset
+
+        check_choice("fallback", fallback, (None, "exact"))
+        facts = {
+            "approach": self.explainer.approach if isinstance(self.explainer.approach, str) else "several",
+            "made_by": digest_of_maker(self.game),
+            "amortised": self.learned.digest,
+            "fallback": fallback,
+        }
+        explain = partial(self._quiet().explain, fallback=fallback)
+        maker = Maker(explain, self.game.schema, facts, _ROWS_PER_PART, self.explainer.progress)
+        return explain_dataset(maker, source, out, RunOptions(rows_per_part, columns, key, cluster, resume, values))
+
+    def _quiet(self) -> FastExplainer:
+        """The same without bars and warnings of its own, which a run of many parts does not want."""
+        quiet = copy(self.explainer)
+        quiet.progress, quiet.n_jobs = False, 1
+        return replace(self, explainer=quiet)
 
     def save(self, path: str | Path) -> None:
         """Save networks and explainer to one file, without the model and without pickle; `load_explainer` reads it."""
@@ -129,8 +177,8 @@ class FastExplainer:
         if not apart <= _CLEARLY * scale:
             raise ModelError(
                 "the model must be the one whose Shapley values the network has learned, but its predictions for "
-                f"{len(outputs)} training rows differ from those by up to {apart:.3g}, where the largest is {scale:.3g}. Pass "
-                "that model, or fit and amortise again."
+                f"{len(outputs)} training rows differ from those by up to {apart:.3g}, where the largest is {scale:.3g}. "
+                "Pass that model, or fit and amortise again."
             )
 
     def _explain_exactly(self, rows: Rows, outputs: Outputs) -> tuple[Floats, Floats]:
@@ -183,8 +231,9 @@ def teacher_of(explainer: Explainer, game: Game) -> Teacher:
     return Teacher(game, settings_of(explainer), explainer.tolerance if explainer.n_coalitions == "auto" else None)
 
 
-def amortise(explainer: Explainer, game: Game, X_pool: Table, options: Options) -> FastExplainer:
-    """Teach a network, see `Explainer.amortise`."""
+def amortise(explainer: Explainer, game: Game, X_pool: Table, given: tuple[Any, Any, Any, Any]) -> FastExplainer:
+    """Teach a network; `given` are budget, target, calibration_rows and seed of `Explainer.amortise`."""
+    options = Options.of(*given)
     learned = learn_pool(teacher_of(explainer, game), encode_rows(game, X_pool), options)
     return FastExplainer(explainer, learned, game, game.predictor(game.example_rows.copy()))
 
@@ -194,8 +243,8 @@ def _announce_unlike(is_unlike: Masks) -> None:
     if is_unlike.any():
         announce(
             f"{is_unlike.sum()} of {len(is_unlike)} rows are unlike the pool, at positions "
-            f"{listing(np.flatnonzero(is_unlike).tolist())}: further from it than {1 - USUAL:.1%} of rows like it, so that the "
-            "network guesses and errors need not hold. explanation.unlike_pool marks them; fallback='exact' lets the "
-            "explainer explain them.",
+            f"{listing(np.flatnonzero(is_unlike).tolist())}: further from it than held-out rows are. The network guesses "
+            "there, and errors need not hold. explanation.unlike_pool marks these rows; fallback='exact' lets the explainer "
+            "itself explain them.",
             stacklevel=3,
         )

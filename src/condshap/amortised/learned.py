@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +98,14 @@ class Learned:
         values, signs, distances = self.network.answer(asked)
         errors = np.where(asked.active[..., None], self.calibration.std_errors(signs), 0.0)
         return values, errors, self.network.likeness.is_unlike(distances)
+
+    @property
+    def digest(self) -> str:
+        """Of all that the numbers depend on beside the explainer."""
+        found = hashlib.sha256()
+        for name, array in sorted(self.to_state().arrays.items()):
+            found.update(f"{name} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return found.hexdigest()
 
     def to_state(self) -> State:
         """All of it."""
