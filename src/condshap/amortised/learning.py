@@ -189,6 +189,7 @@ def _facts(options: Options, labels: Labels, split: Split, seconds: dict[str, fl
         "rows": int((labels.counts > 0).sum()),
         "samples": SAMPLES,
         "held_out_rows": len(split.tuning) + len(split.judging),
+        "judging_rows": len(split.judging),
         "level": LEVEL,
         "seed": options.seed,
         "seconds": seconds,

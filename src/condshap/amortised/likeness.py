@@ -12,8 +12,7 @@ from condshap.amortised.network import by_tiles, padded, widened
 from condshap.approaches.base import State
 from condshap.types import Floats, Masks
 
-USUAL = 0.002
-"""Share of rows like the pool that are flagged nevertheless."""
+_USUAL, _MARGIN = 0.002, 1.25  # so many of the held-out rows are further away than the limit without its margin
 _REFERENCES = 2048
 _UNHEARD_OF = 10.0  # times the limit: distance of a row with a gap where the pool has none
 _ROUNDING = 0.02  # distance up to which single precision sees none
@@ -26,7 +25,7 @@ class Likeness:
     Attributes
     ----------
     references : (k, D') rows of the pool where distances mean something, see `RowEncoding.places`; both are padded
-    limit : distance that all but `USUAL` of the held-out rows keep
+    limit : distance that is larger, by a margin, than that of nearly all held-out rows
     """
 
     references: Inputs
@@ -39,8 +38,8 @@ class Likeness:
         missing = padded(len(chosen)) - len(chosen)
         raw = cls(widened(np.pad(pool[chosen], ((0, missing), (0, 0)), mode="edge")), np.inf)
         distances = np.sort(raw.distances(held_out, np.zeros(len(held_out), dtype=bool)))
-        rank = min(len(distances), int(np.ceil((len(distances) + 1) * (1 - USUAL))))
-        return cls(raw.references, max(float(distances[rank - 1]), _ROUNDING))
+        rank = min(len(distances), int(np.ceil((len(distances) + 1) * (1 - _USUAL))))
+        return cls(raw.references, max(_MARGIN * float(distances[rank - 1]), _ROUNDING))
 
     def distances(self, places: Inputs, has_new_gaps: Masks) -> Floats:
         """Distances (n,) to the nearest reference; rows with a gap that the pool does not know are far from all."""

@@ -88,6 +88,7 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
         "base": _packed(sign * explanation.base_values.reshape(shape[0], -1).T, "<f8"),
         "predictions": _packed(sign * explanation.predictions.reshape(shape[0], -1).T, "<f8"),
         "importance": None if explanation.provenance.loss is None else _importance(explanation),
+        "unlike": [] if explanation.unlike_pool is None else np.flatnonzero(explanation.unlike_pool).tolist(),
         "msev": [[_finite(x) for x in (line.msev, line.low, line.high)] for line in judged],
     }
 
