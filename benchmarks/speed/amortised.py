@@ -3,7 +3,7 @@
 Burr data with 10 features and the real table Abalone with levels, boosted trees, approach `vaeac`. A network learns from a
 pool; rows that it has not seen, explained at full precision, are the truth. Labels are counted in rows, so that their CPU
 seconds can be told on a busy machine; five minutes on two cores are 600 of them. Rows a second are those of one core with
-the model's own prediction left out, which is measured beside.
+the model's predictions left out; with them they stand beside.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import condshap as cs
 from benchmarks.lib.report import parser, publish, table, yes
 from condshap.amortised.calibration import NORMAL, relative_error
 from condshap.amortised.labels import Course, Labels
-from condshap.amortised.learned import Learned
 from condshap.datasets import load_abalone
+from condshap.models.predictor import Predictor
 from condshap.studies.designs import burr_design
 
 BUDGET = 600.0  # CPU seconds
@@ -152,16 +152,18 @@ def rows_a_second(fast: cs.FastExplainer, rows: pd.DataFrame) -> dict[str, float
     """Rows a second of CPU time: with the model, and without its predictions."""
     many = rows.iloc[np.arange(N_FAST) % len(rows)].reset_index(drop=True)
     fast.explain(many.iloc[:1000])
-    whole, network = [], []
-    with patch.object(Learned, "explain", timed(Learned.explain, network)):
-        for _ in range(3):
-            spent: list[float] = []
+    whole, inside = [], []
+    for _ in range(3):
+        spent: list[float] = []
+        model: list[float] = []
+        with patch.object(Predictor, "predict_fast", timed(Predictor.predict_fast, model)):
             timed(fast.explain, spent)(many)
-            whole.append(sum(spent))
-    spent = []
-    outputs = timed(fast._predict, spent)(fast.schema_.encode(many))
-    assert len(outputs) == N_FAST
-    return {"with the model": N_FAST / min(whole), "without": N_FAST / (min(whole) - spent[0])}
+        whole.append(sum(spent))
+        inside.append(sum(model))
+    own: list[float] = []
+    timed(fast._predict, own)(fast.schema_.encode(many))
+    best = int(np.argmin(whole))
+    return {"with the model": N_FAST / whole[best], "without": N_FAST / (whole[best] - inside[best] - sum(own))}
 
 
 def judge(case: Case, seed: int, store: Store) -> dict[str, Any]:

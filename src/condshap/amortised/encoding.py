@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from condshap.approaches.base import State
 from condshap.schema import FeatureSchema
-from condshap.types import Floats, Indices, Masks, Outputs, Rows
+from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.columns.encoding import Layout, ScoreScale, StandardScale
 
 Inputs = npt.NDArray[np.float32]
@@ -30,7 +30,7 @@ class RowEncoding:
     layout : of the M features, as in vaeac
     standard, scores : scales of the continuous features
     with_gaps : (M,) features that have gaps in the pool, in the layout's order; others get no flag
-    outputs : scale of the predictions
+    outputs : scale of predictions and hints
     """
 
     layout: Layout
@@ -40,8 +40,8 @@ class RowEncoding:
     outputs: StandardScale
 
     @classmethod
-    def learn(cls, schema: FeatureSchema, rows: Rows, predictions: Outputs) -> RowEncoding:
-        """Learn from rows (N, M) of the pool and predictions for them (N, O)."""
+    def learn(cls, schema: FeatureSchema, rows: Rows, told: Floats) -> RowEncoding:
+        """Learn from rows (N, M) of the pool, and predictions and hints for them (N, H)."""
         layout = Layout.of([len(feature.levels or ()) for feature in schema.features])
         ordered = rows[:, list(layout.order)]
         numbers = ordered[:, : layout.n_continuous].copy()
@@ -49,12 +49,12 @@ class RowEncoding:
         numbers[:, empty] = 0.0  # nothing but gaps: a constant that no row has
         standard, scores = StandardScale.learn(numbers, cut=True), ScoreScale.learn(numbers)
         with_gaps = np.asarray(np.isnan(ordered).any(axis=0))
-        return cls(layout, standard, scores, with_gaps, StandardScale.learn(predictions, cut=True))
+        return cls(layout, standard, scores, with_gaps, StandardScale.learn(told, cut=True))
 
-    def inputs(self, rows: Rows, predictions: Outputs) -> Inputs:
-        """Rows (n, M) with predictions (n, O) as networks read them, (n, D)."""
+    def inputs(self, rows: Rows, told: Floats) -> Inputs:
+        """Rows (n, M) with predictions and hints (n, H) as networks read them, (n, D)."""
         z, scores, rest = self._parts(rows)
-        return np.concatenate([z, scores, rest, self.outputs.encode(predictions)], axis=1, dtype=np.float32)
+        return np.concatenate([z, scores, rest, self.outputs.encode(told)], axis=1, dtype=np.float32)
 
     def places(self, rows: Rows) -> Inputs:
         """Rows (n, M) where distances between them mean something, (n, D'): far numbers crowd, other levels are 1 apart."""

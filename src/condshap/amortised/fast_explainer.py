@@ -91,7 +91,7 @@ class FastExplainer:
         rows = encode_rows(game, X)
         outputs = self._predict(rows)
         with overheard() as warned:
-            asked = ask_network(game, rows, outputs)
+            asked = ask_network(game, self.learned.network.hints, rows, outputs, settings_of(self.explainer))
             values, errors, is_unlike = self.learned.explain(asked)
             if fallback == "exact":
                 values[is_unlike], errors[is_unlike] = self._explain_exactly(rows[is_unlike], outputs[is_unlike])

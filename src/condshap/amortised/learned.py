@@ -10,6 +10,7 @@ import numpy as np
 
 from condshap.amortised.calibration import Answered, Calibration, RelativeError, signs_of_error
 from condshap.amortised.encoding import RowEncoding
+from condshap.amortised.hints import Hints
 from condshap.amortised.likeness import Likeness
 from condshap.amortised.network import Members
 from condshap.approaches.base import State
@@ -23,24 +24,26 @@ class Question:
     Attributes
     ----------
     rows : (n, M) encoded
-    predictions : (n, O) on the scale of the values, and `sums` (n, O), what values add up to
+    told : (n, H) predictions, on the scale of the values, and hints
+    sums : (n, O) what values add up to
     active : (n, P) players that may have a value other than 0
     """
 
     rows: Rows
-    predictions: Outputs
+    told: Floats
     sums: Outputs
     active: Masks
 
     def take(self, some: Any) -> Question:
         """Some of the rows."""
-        return Question(self.rows[some], self.predictions[some], self.sums[some], self.active[some])
+        return Question(self.rows[some], self.told[some], self.sums[some], self.active[some])
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
     """Networks and what they read and say: values in units of `scale` (O,)."""
 
+    hints: Hints
     encoding: RowEncoding
     members: Members
     scale: Floats
@@ -49,7 +52,7 @@ class Network:
     def answer(self, asked: Question) -> tuple[Floats, Floats, Floats]:
         """Values (n, P, O) that add up exactly, signs of their errors (n, 4, P, O), and distances to the pool (n,)."""
         n, P = asked.active.shape
-        means, spreads = self.members.answer(self.encoding.inputs(asked.rows, asked.predictions))
+        means, spreads = self.members.answer(self.encoding.inputs(asked.rows, asked.told))
         values, spread = ((some.reshape(n, P, -1) * self.scale) for some in (means, spreads))
         values = share_remainder(values, asked.sums, asked.active)
         new_gaps = self.encoding.has_new_gaps(asked.rows)
@@ -65,6 +68,7 @@ class Network:
         """All of it as arrays."""
         arrays = {f"weight {i}": one.detach().numpy() for i, one in enumerate(self.members.weights)}
         arrays |= {f"bias {i}": one.detach().numpy() for i, one in enumerate(self.members.biases)}
+        arrays |= {"typical": self.hints.typical, "membership": self.hints.membership}
         state = State({**arrays, "scale": self.scale}, {"n_outputs": self.members.n_outputs})
         return state.joined(self.encoding.to_state().named("encoding")).joined(
             self.likeness.to_state().named("likeness")
@@ -81,7 +85,8 @@ class Network:
         )
         encoding = RowEncoding.from_state(state.part("encoding"))
         members = Members(weights, biases, int(state.facts["n_outputs"]))
-        return cls(encoding, members, state.arrays["scale"], Likeness.from_state(state.part("likeness")))
+        hints = Hints(state.arrays["typical"], state.arrays["membership"])
+        return cls(hints, encoding, members, state.arrays["scale"], Likeness.from_state(state.part("likeness")))
 
 
 @dataclass(frozen=True, eq=False)

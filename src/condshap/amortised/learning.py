@@ -15,6 +15,7 @@ import numpy as np
 from condshap.amortised.budget import Budget
 from condshap.amortised.calibration import LEVEL, Calibration
 from condshap.amortised.encoding import RowEncoding
+from condshap.amortised.hints import Hints
 from condshap.amortised.labels import SAMPLES, Course, Labels, Teacher, by_output
 from condshap.amortised.learned import Learned, Network, Question
 from condshap.amortised.likeness import Likeness
@@ -27,6 +28,7 @@ from condshap.seeding import generator, row_keys
 from condshap.types import Floats, Indices, Outputs, Rows
 from condshap.values.null_players import find_null_players
 from condshap.values.predictions import check_scale, predict_rows
+from condshap.values.table import Settings
 
 if TYPE_CHECKING:
     from condshap.game import Game
@@ -93,7 +95,7 @@ def learn_pool(teacher: Teacher, rows: Rows, options: Options) -> Learned:
     predictions = predict_rows(game.predictor, game.parts, rows, teacher.settings, seed=game.seed)
     check_scale(predictions, game.base_value)
     check_probabilities(game.link, predictions, what="rows of the pool")
-    pupil = _Pupil.of(game, rows, predictions, split, options.seed)
+    pupil = _Pupil.of(teacher, rows, predictions, split, options.seed)
     tuning, judging = (
         by_output(teacher.explain(rows[some], predictions[some])) for some in (split.tuning, split.judging)
     )
@@ -109,11 +111,12 @@ def learn_pool(teacher: Teacher, rows: Rows, options: Options) -> Learned:
     return Learned(network, calibration, found.relative, facts)
 
 
-def ask_network(game: Game, rows: Rows, predictions: Outputs) -> Question:
+def ask_network(game: Game, hints: Hints, rows: Rows, predictions: Outputs, settings: Settings) -> Question:
     """Rows (n, M) and predictions (n, O) as networks are asked about them."""
     outputs = linked(game.link, predictions)
     is_null = find_null_players(rows, game.constants, game.unread, game.players.membership)
-    return Question(rows, outputs, outputs - linked(game.link, game.base_value), ~is_null)
+    told = np.concatenate([outputs, hints.ask(game.predictor, rows, settings.memory_budget)], axis=1)
+    return Question(rows, told, outputs - linked(game.link, game.base_value), ~is_null)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +125,21 @@ class _Pupil:
 
     asked: Question
     split: Split
+    hints: Hints
     encoding: RowEncoding
     likeness: Likeness
     seed: int
 
     @classmethod
-    def of(cls, game: Game, rows: Rows, predictions: Outputs, split: Split, seed: int) -> _Pupil:
+    def of(cls, teacher: Teacher, rows: Rows, predictions: Outputs, split: Split, seed: int) -> _Pupil:
         """Prepare to learn from rows (N, M) and predictions (N, O)."""
-        asked = ask_network(game, rows, predictions)
+        game = teacher.game
+        hints = Hints.learn(game.schema, rows[split.teaching], game.players.membership)
+        asked = ask_network(game, hints, rows, predictions, teacher.settings)
         taught = asked.take(split.teaching)
-        encoding = RowEncoding.learn(game.schema, taught.rows, taught.predictions)
+        encoding = RowEncoding.learn(game.schema, taught.rows, taught.told)
         held_out = encoding.places(rows[np.concatenate([split.tuning, split.judging])])
-        return cls(asked, split, encoding, Likeness.learn(encoding.places(taught.rows), held_out), seed)
+        return cls(asked, split, hints, encoding, Likeness.learn(encoding.places(taught.rows), held_out), seed)
 
     def learn(self, labels: Labels) -> Network:
         """Train networks with labels of the teaching rows, every tenth of which stops them."""
@@ -143,7 +149,7 @@ class _Pupil:
         scale = np.sqrt((values**2).mean(axis=(0, 1)))
         scale = np.where(scale > 0, scale, 1.0)
         lesson = Lesson(
-            self.encoding.inputs(own.rows, own.predictions),
+            self.encoding.inputs(own.rows, own.told),
             (values / scale).reshape(len(taught), -1),
             own.sums / scale,
             own.active.astype(np.float64),
@@ -151,7 +157,7 @@ class _Pupil:
         )
         stops = np.arange(len(taught)) % _STOPPING == 0
         members = train(lesson.take(np.flatnonzero(~stops)), lesson.take(np.flatnonzero(stops)), self.seed)
-        return Network(self.encoding, members, scale, self.likeness)
+        return Network(self.hints, self.encoding, members, scale, self.likeness)
 
 
 def _learn_until(options: Options, course: Course, pupil: _Pupil, tuning: Floats) -> tuple[Network, Labels]:

@@ -26,8 +26,9 @@ def mixed_table(n, seed):
 def mixed_model(X):
     """Two outputs of a mixed table."""
     b = np.nan_to_num(X["b"].to_numpy(), nan=-1.0)
-    first = X["a"].to_numpy() * (1 + (X["c"] == "high")) + b
-    return np.column_stack([first, np.tanh(b) * X["a"].to_numpy()])
+    a = np.nan_to_num(X["a"].to_numpy())
+    first = a * (1 + (X["c"] == "high")) + b
+    return np.column_stack([first, np.tanh(b) * a])
 
 
 @pytest.fixture(scope="session")

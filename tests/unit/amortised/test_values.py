@@ -12,7 +12,6 @@ import condshap as cs
 from condshap.amortised.calibration import LEVEL, NORMAL
 from tests.unit.amortised.conftest import curved, mixed_table
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.* unlike the pool")  # one in some hundred rows is at the edge
 
 
