@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from condshap import approaches, plots
+    from condshap.amortised.fast_explainer import FastExplainer
     from condshap.approaches import available_approaches
+    from condshap.bulk.opening import ExplanationSet, open_explanations
     from condshap.coalitions import CoalitionPlan
     from condshap.comparison import compare
     from condshap.evaluation import MSEv
@@ -35,6 +37,8 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "CondShapWarning",
     "Explainer",
     "Explanation",
+    "ExplanationSet",
+    "FastExplainer",
     "FeatureSchema",
     "Kind",
     "LossExplanation",
@@ -49,6 +53,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "lagged_table",
     "load_explainer",
     "load_explanation",
+    "open_explanations",
     "plots",
     "report",
 ]
@@ -59,6 +64,8 @@ _HOME = {
     "CondShapWarning": "exceptions",
     "Explainer": "explainer",
     "Explanation": "explanation",
+    "ExplanationSet": "bulk.opening",
+    "FastExplainer": "amortised.fast_explainer",
     "FeatureSchema": "schema",
     "Kind": "schema",
     "LossExplanation": "games.loss_explanation",
@@ -72,6 +79,7 @@ _HOME = {
     "lagged_table": "games.lagged",
     "load_explainer": "storage.explainers",
     "load_explanation": "storage.explanations",
+    "open_explanations": "bulk.opening",
     "report": "reporting",
 }
 

@@ -9,6 +9,7 @@
     ├── ModelError (ValueError)       a model that cannot be called, or does not return numbers
     ├── OptionError (ValueError)      an option outside its range
     ├── StorageError (ValueError)     a saved file that cannot be read
+    ├── ClusterError (RuntimeError)   a cluster that cannot be reached, is gone, or whose workers die
     ├── MissingPackageError (ImportError)   a package of an optional extra
     └── NotFittedError (ValueError, AttributeError)
     CondShapWarning (UserWarning)     the result is right, but something deserves a look
@@ -47,6 +48,10 @@ class OptionError(CondShapError, ValueError):
 
 class StorageError(CondShapError, ValueError):
     """A saved file that is damaged, foreign or of another format version."""
+
+
+class ClusterError(CondShapError, RuntimeError):
+    """A cluster that cannot be reached, has gone away, or whose workers die."""
 
 
 class MissingPackageError(CondShapError, ImportError):

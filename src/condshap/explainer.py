@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sklearn.base import BaseEstimator
 
@@ -28,6 +28,10 @@ from condshap.types import Floats, Model, Table
 from condshap.values.links import linked
 from condshap.values.predictions import predict_rows
 from condshap.views.rows import labels_of, with_draws
+
+if TYPE_CHECKING:
+    from condshap.amortised.fast_explainer import FastExplainer
+    from condshap.bulk.opening import ExplanationSet
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -227,6 +231,67 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows = encode_rows(game, X)
         losses = make_losses(loss, y, len(rows), game.predictor)
         return explain_loss_rows(game, ask(game, X, rows, settings, start), settings, losses, self._tolerance)
+
+    def amortise(
+        self,
+        X_pool: Table,
+        *,
+        budget: float | str = 300.0,
+        target: float | None = None,
+        calibration_rows: int = 500,
+        seed: int = 0,
+    ) -> FastExplainer:
+        """Teach a network the values of rows like those of a pool, so that it explains more of them in microseconds each.
+
+        Parameters
+        ----------
+        X_pool : rows (N, M) like those to be explained later, such as training rows; the more, the better
+        budget : for explaining pool rows with few samples each, from which the network learns: seconds, or a number of rows
+            as text, "20000 rows", which gives the same answer on any machine. A small pool is gone through several times
+        target : relative error on held-out rows at which to stop earlier
+        calibration_rows : rows to hold out and explain at full precision, beyond the budget, for errors and intervals
+        seed : of the choice of held-out rows, samples and networks
+        """
+        from condshap.amortised.fast_explainer import amortise
+
+        return amortise(self, self._game(), X_pool, (budget, target, calibration_rows, seed))
+
+    def explain_dataset(
+        self,
+        source: Any,
+        out: str | Path,
+        *,
+        rows_per_part: int | None = None,
+        columns: Sequence[str] | None = None,
+        key: str | None = None,
+        cluster: Any = None,
+        resume: bool = True,
+        values: str = "full",
+    ) -> ExplanationSet:
+        """Explain all rows of a dataset that need not fit into memory, part by part, into a folder.
+
+        The numbers are those of `explain` for the same rows, whatever the parts. A run that ends early, even by a kill,
+        loses the parts that it was working on; the same call goes on from there. Another explainer, source or option is
+        refused with what differs. After an error in one file, that file may be repaired before the call is made again.
+
+        Parameters
+        ----------
+        source : Parquet, CSV or Arrow file, a folder or glob of these, a pyarrow Dataset, or a Polars LazyFrame
+        out : folder for the parts and a manifest, new or of an earlier run
+        rows_per_part : rows that are explained and written together; by default as many as suit `memory_budget`
+        columns : further columns of the source to be carried along
+        key : column that names every row once; `ExplanationSet.rows` finds rows by it
+        cluster : None for this process; a ``dask.distributed.Client``, the address of a scheduler, or a number of local
+            processes
+        resume : whether to go on with what is in the folder; if not, it must be empty
+        values : "full", or "compact" for values, errors, base value and prediction alone, without v(S) and the rows
+        """
+        from condshap.bulk.maker import maker_of
+        from condshap.bulk.running import Options, explain_dataset
+
+        options = Options(rows_per_part, columns, key, cluster, resume, values)
+        maker = maker_of(self, self._game(), n_jobs=None if cluster is None else 1)
+        return explain_dataset(maker, source, out, options)
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.

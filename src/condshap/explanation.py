@@ -18,7 +18,7 @@ from condshap.numerics.row_means import shared_coalitions
 from condshap.options import as_path, floats_or_nan
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
-from condshap.types import Floats, Table
+from condshap.types import Floats, Masks, Table
 from condshap.values.table import ValueTable
 from condshap.views.cohorts import split
 from condshap.views.rows import labels_of
@@ -70,13 +70,18 @@ class Provenance:
     """Scale of the values: "logit" for log-odds, None for that of the prediction."""
     loss: str | None = None
     """Loss whose decrease is shared out, None where it is the prediction."""
+    has_table: bool = True
+    """Whether v(S) was kept, of which MSEv and interactions are made."""
+    amortised: dict[str, Any] | None = None
+    """Of which labels the network was made that gave these values, and its relative error on held-out rows; else None."""
 
     @property
     def question(self) -> str:
         """What kind of values these are, in a few words."""
-        kinds = ["asymmetric"] * self.asymmetric + ["causal" if self.confounding is not None else "conditional"]
+        kinds = ["amortised"] * (self.amortised is not None) + ["asymmetric"] * self.asymmetric
+        kinds.append("causal" if self.confounding is not None else "conditional")
         if self.causal_ordering is None:
-            return kinds[-1]
+            return " ".join(kinds)
         components = [", ".join(component) for component in self.causal_ordering]
         marked = zip(components, self.confounding or (False,) * len(components), strict=True)
         order = " -> ".join(f"{names} (confounded)" if confounded else names for names, confounded in marked)
@@ -85,6 +90,10 @@ class Provenance:
     @property
     def no_msev(self) -> str:
         """Why MSEv does not judge such values; empty where it does."""
+        if self.amortised is not None:
+            return "it is made of v(S), and these values are amortised: they come without v(S)"
+        if not self.has_table:
+            return "it is made of v(S), which was not kept"
         if self.loss is not None:
             return "it judges predictions, and these values are shares of a loss"
         if self.confounding is not None:
@@ -107,12 +116,14 @@ class Explanation:
         or regressors are averaged, this is their training error, estimated from how far they differ; else 0.
         `Explainer.estimate_model_errors` also estimates the error due to few training rows.
         `provenance.model_errors_from` says which of these it is
-    value_table : v(S) for all coalitions used; NaN for those that ``n_coalitions="auto"`` did not need for a row
+    value_table : v(S) for all coalitions used; NaN for those that ``n_coalitions="auto"`` did not need for a row. None where
+        it was not kept, see `without_table`
     data : the explained rows as given
     feature_names, player_names, output_names : names; players are features or groups of them
     membership : for every player the positions of its features
     provenance : versions, seed, approach and its options, timings, repairs, warnings
     others : None, or what was left out by ``explanation[:, players]``, see there
+    unlike_pool : (R,) rows that a `FastExplainer` has flagged as unlike its pool; None where no such explainer was asked
 
     Notes
     -----
@@ -137,6 +148,7 @@ class Explanation:
     provenance: Provenance
     model_errors: Floats = None  # type: ignore[assignment]  # zeros of the right shape, see below
     others: Others | None = None
+    unlike_pool: Masks | None = None
 
     def __post_init__(self) -> None:
         """Without an estimate, errors of the model count as zero."""
@@ -177,6 +189,8 @@ class Explanation:
 
         NaN where that variance is unknown, as with ``n_samples=1``. Causal values and log-odds have no MSEv, see `has_msev`.
         """
+        if not self.provenance.has_table:
+            raise OptionError("MSEv is made of v(S), which was not kept. Explain some of the rows with values='full'.")
         if self.provenance.no_msev:
             raise OptionError(
                 f"MSEv cannot judge these values: {self.provenance.no_msev}. Explain the same rows without confounding, "
@@ -186,6 +200,15 @@ class Explanation:
         shared = shared_coalitions(table.values)
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
 
+    def without_table(self, data: Table) -> Explanation:
+        """The same without v(S), which takes most of the space, and with other columns (R, any) than the features."""
+        return replace(
+            self,
+            value_table=None,  # type: ignore[arg-type]
+            data=data,
+            provenance=replace(self.provenance, has_table=False),
+        )
+
     def __len__(self) -> int:
         """Return the number of explained rows R."""
         return len(self.values)
@@ -194,10 +217,14 @@ class Explanation:
         """Say what was explained, in one line."""
         outputs = f" x {len(self.output_names)} outputs" if self.values.ndim == 3 else ""
         kind = "all" if self.provenance.is_exact else "sampled"
+        how = f"{self.provenance.n_coalitions} coalitions ({kind})"
+        if self.provenance.amortised is not None:
+            n_unlike = 0 if self.unlike_pool is None else int(self.unlike_pool.sum())
+            how = "amortised" + (f", {n_unlike} rows unlike the pool" if n_unlike else "")
         of = "" if self.others is None else f" of {len(self.player_names) + len(self.others.names)}"
         return (
             f"Explanation({len(self)} rows x {len(self.player_names)}{of} players{outputs}, "
-            f"approach={self.provenance.approach!r}, {self.provenance.n_coalitions} coalitions ({kind}))"
+            f"approach={self.provenance.approach!r}, {how})"
         )
 
     def _repr_html_(self) -> str:

@@ -50,7 +50,8 @@ def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
                 f"explanations must have coalitions in common for their MSEv to be compared, but '{name}' shares none "
                 f"with '{first_name}'. Explain the rows with the same n_coalitions and seed."
             )
-    if all(len(_usable(one)) == len(shared) for one in given.values()):
+    is_all = all(len(_usable(one)) == len(shared) for one in given.values())
+    if is_all or any(one.value_table is None for one in given.values()):  # without v(S) there is no MSEv to compare
         return dict(given)
     _announce(given, len(shared))
     return {name: _restricted(one, shared) for name, one in given.items()}
@@ -110,8 +111,10 @@ def _check_same_numbers(what: str, cause: str, ours: Floats, theirs: Floats, nam
 
 
 def _usable(explanation: Explanation) -> set[bytes]:
-    """Interior coalitions that all rows have."""
+    """Interior coalitions that all rows have; none where v(S) was not kept."""
     table = explanation.value_table
+    if table is None:
+        return set()
     return {mask.tobytes() for mask in table.coalitions[shared_coalitions(table.values)]}
 
 

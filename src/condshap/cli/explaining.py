@@ -35,7 +35,7 @@ from condshap.cli.screen import (
     say,
     summary_of,
 )
-from condshap.exceptions import listing
+from condshap.exceptions import OptionError, listing
 from condshap.options import check_folder
 from condshap.storage.writing import write_whole
 
@@ -123,6 +123,11 @@ def explain(
             fitted = settings.load_explainer(explainer, loaded)
             X, y = read_answered(rows, loaded, target, text_columns(fitted.schema_))
             store_table(X)  # fails before explaining if the result could not be saved
+            if loss is not None and not hasattr(fitted, "explain_loss"):
+                raise OptionError(
+                    f"--loss must go with an explainer that knows v(S), got the fast explainer '{explainer}'. Pass the "
+                    "explainer that has taught it."
+                )
             explanation = fitted.explain(X) if loss is None else fitted.explain_loss(X, y, loss.value)
         else:
             assert train is not None

@@ -196,17 +196,18 @@ class Settings:
         """Options that the user gave although a saved explainer already fixes them."""
         return [f"--{name.replace('_', '-')}" for name in _SETTLED_BY_FIT if name in self.given]
 
-    def load_explainer(self, path: Path, model: Model) -> Explainer:
+    def load_explainer(self, path: Path, model: Model) -> Any:
         """Load a saved explainer; workers, memory and tolerance may be changed, what it has learned may not."""
         from condshap.storage.explainers import load_explainer
 
-        explainer = load_explainer(path, model)
+        found = load_explainer(path, model)
+        explainer = getattr(found, "explainer", found)  # of which a fast explainer has learned
         if explainer.n_coalitions != "auto":
             self.refuse_tolerance()
         for name in ("n_jobs", "memory_budget", "tolerance"):
             if name in self.given:
                 setattr(explainer, name, getattr(self, name))
-        return explainer
+        return found
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:

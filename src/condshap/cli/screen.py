@@ -107,7 +107,7 @@ def _facts_of(explanation: Explanation | LossExplanation, seconds: float) -> dic
         "tolerance": about.tolerance,
         "reached": about.reached,
         "seconds": seconds,
-        "model_rows": explanation.value_table.n_evaluations,
+        "model_rows": None if explanation.value_table is None else explanation.value_table.n_evaluations,
         "warnings": about.warnings,
     }
 

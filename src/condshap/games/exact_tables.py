@@ -19,6 +19,8 @@ def lacks_coalitions(explanation: Explanation) -> str:
     Coalitions may have been sampled, left out because of an ordering of the players, or skipped for some rows.
     """
     table, P = explanation.value_table, len(explanation.player_names)
+    if table is None:
+        return "v(S) was not kept"
     if table.coalitions.shape[1] != P:
         raise CoalitionError(
             f"interactions and Owen values must be of all {table.coalitions.shape[1]} players whose v(S) the explanation "
@@ -45,5 +47,7 @@ def require_exact(explanation: Explanation, what: str, instead: str) -> None:
 def table_columns(explanation: Explanation) -> tuple[Masks, Floats, Floats]:
     """Coalitions (C, P), v(S) and its variances, both (C, n), with a column for every row and output."""
     table = explanation.value_table
+    if table is None:
+        raise CoalitionError("v(S) must be there, but was not kept. Explain these rows with values='full'.")
     shape = (len(table.coalitions), explanation.base_values.size)
     return table.coalitions, table.values.reshape(shape), table.std_errors.reshape(shape) ** 2

@@ -64,7 +64,11 @@ def msev(
     Part of the MSEv is the spread of f given x_S, the same for all approaches: only differences between them are meaningful.
     """
     check_choice("by", by, ("overall", "row", "size"))
-    found = comparable({name: _of_output(one, output) for name, one in named(explanations, names).items()})
+    given = named(explanations, names)
+    for one in given.values():
+        if one.value_table is None:
+            one.msev  # noqa: B018 - says what is missing
+    found = comparable({name: _of_output(one, output) for name, one in given.items()})
     draw = {"overall": _draw_overall, "row": _draw_rows, "size": _draw_sizes}[by]
     return draw(found, level, ax)
 

@@ -94,6 +94,7 @@ def _explanation(explanation: Explanation, label: str, judged: Judged) -> dict[s
         "predictions": _packed(sign * explanation.predictions.reshape(shape[0], -1).T, "<f8"),
         "importance": None if explanation.provenance.loss is None else _importance(explanation),
         "msev": [[_finite(x) for x in (line.msev, line.low, line.high, line.msev_error)] for line in judged],
+        "unlike": [] if explanation.unlike_pool is None else np.flatnonzero(explanation.unlike_pool).tolist(),
     }
 
 

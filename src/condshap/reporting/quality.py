@@ -174,6 +174,13 @@ def notes(
                     f"{front}the base value plus Shapley values miss the prediction by up to {number(gap, 3)}.",
                 )
             )
+        if one.unlike_pool is not None and one.unlike_pool.any():
+            n, is_said = int(one.unlike_pool.sum()), any("unlike the pool" in text for text in about.warnings)
+            found += (
+                []
+                if is_said
+                else [Note("note", f"{front}{n} of {len(one)} rows are unlike the pool; they are marked.")]
+            )
         if about.n_repaired:
             found.append(
                 Note(
@@ -278,18 +285,33 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         "Outputs": ", ".join(explanation.output_names),
         "Coalitions": f"{about.n_coalitions:,} ({kind})",
         "Samples per coalition": _samples(about.n_samples),
-        "Rows predicted by the model": f"{table.n_evaluations:,}",
+        "Rows predicted by the model": "" if table is None else f"{table.n_evaluations:,}",
+        "Amortised": _amortised(about),
         "Base value": about.base_value_from,
         "Precision": ""
         if about.tolerance is None
         else f"tolerance {about.tolerance:.2%} of a row's spread; worst row {_percent(about.reached)}, after "
         f"{about.n_iterations} steps",
-        "Errors": _errors(about.model_errors_from),
+        "Errors": _errors(about.model_errors_from)
+        if about.amortised is None
+        else "by errors of the network on held-out rows",
         "Seed": str(about.seed),
         "Time": ", ".join(f"{key} {_seconds(value)}" for key, value in about.seconds.items()),
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
     return [(key, text) for key, text in lines.items() if text]
+
+
+def _amortised(about: Provenance) -> str:
+    """How the network was made that gave the values, if one did."""
+    if about.amortised is None:
+        return ""
+    made, (low, high) = about.amortised, about.amortised["error_interval"]
+    exactly = "; rows unlike the pool were explained exactly" if made["fallback"] == "exact" else ""
+    return (
+        f"by a network that learned from {made['labels']} labels of {made['rows']} rows; relative error {made['error']:.3f} "
+        f"({low:.3f} to {high:.3f}) on {made['judging_rows']} held-out rows{exactly}"
+    )
 
 
 def _what(about: Provenance) -> str:

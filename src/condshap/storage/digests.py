@@ -84,6 +84,11 @@ def check_explanation(explanation: Any) -> None:
         raise OptionError(
             f"refine needs an explanation, got {type(explanation).__name__}. Pass what explain(X) returned."
         )
+    if explanation.value_table is None:
+        raise OptionError(
+            f"refine needs v(S) of the coalitions so far, got an explanation without: {explanation!r}. Explain the rows "
+            "again."
+        )
 
 
 def check_maker(explanation: Explanation, game: Game, predictions: Outputs) -> None:

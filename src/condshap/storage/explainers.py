@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from condshap.storage.state_file import read_state, write_state
 from condshap.types import Model, Outputs
 from condshap.values.assignments import Part, new_approach
 
+if TYPE_CHECKING:
+    from condshap.amortised.fast_explainer import FastExplainer
+
 _OPTIONS_APART = {"model", "approach", "coalitions"}
 _LEARNED_APART = {
     "schema", "players", "plan", "masks", "parts", "predictor", "function", "draw_check", "training_rows",
@@ -52,15 +55,22 @@ def save_explainer(explainer: Explainer, path: Path) -> None:
     write_state(_take_apart(explainer, explainer.game_), path)
 
 
-def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] = ()) -> Explainer:
-    """Load an explainer that `Explainer.save` wrote; it gives the same numbers as the saved one, bit for bit.
+def save_fast_explainer(fast: FastExplainer, path: Path) -> None:
+    """Write a fast explainer, see `FastExplainer.save`: an explainer with a further part."""
+    state = _take_apart(fast.explainer, fast.game)
+    write_state(state.joined(fast.to_state().named("fast")), path)
+
+
+def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] = ()) -> Any:
+    """Load an explainer that `Explainer.save` or `FastExplainer.save` wrote; it gives the same numbers, bit for bit.
 
     Parameters
     ----------
     path : the file
     model : the model that the explainer was fitted with; it is not in the file.
         A model with other outputs raises an error. If its predictions on a few training rows clearly differ from the saved
-        ones, a `CondShapWarning` says that the base value and whatever else was learned belong to another model.
+        ones, a `CondShapWarning` says that the base value and whatever else was learned belong to another model. A fast
+        explainer, whose network has learned the values of one model only, raises an error.
     approaches : classes of your own approaches that the explainer uses; those of condshap are found by name
 
     Notes
@@ -106,6 +116,11 @@ def load_explainer(path: str | Path, model: Model, *, approaches: Sequence[Any] 
         given_plan = plan if state.facts["plan_was_given"] else None
         approach = _restore_choice(state.facts["approach"], parts)
         explainer = Explainer(model, approach=approach, coalitions=given_plan, **options)
+        if "fast" in state.facts:
+            from condshap.amortised.fast_explainer import FastExplainer
+
+            explainer.game_ = game
+            return FastExplainer.from_state(explainer, game, state.part("fast"))
         explainer.game_ = _compare_predictions(game, about_model["outputs"])
     return explainer
 

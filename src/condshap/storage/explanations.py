@@ -4,8 +4,9 @@ One line per explained row. Columns ``data/<name>`` hold the rows as given, labe
 ``std_error/<i>`` and ``model_error/<i>`` lists over outputs for player i, ``base_value``, ``prediction``, and ``v`` and
 ``v_std_error`` lists over (coalition, output). Names, coalitions, provenance and the dtypes of the rows (see
 `condshap.storage.tables`) are JSON in the file's header, see `condshap.storage.file_kinds`; a checksum of the whole file is
-there too, see `condshap.storage.sealing`. A loss explanation is stored as the game that it shares out, minus the loss, with
-a kind of its own.
+there too, see `condshap.storage.sealing`. An explanation that has not kept v(S) has no columns for it. Further columns,
+which a part of a large dataset has, are ignored by whoever loads it as an explanation. One by a fast explainer has
+``unlike_pool``. A loss explanation is stored as the game that it shares out, minus the loss, with a kind of its own.
 """
 
 from __future__ import annotations
@@ -43,13 +44,20 @@ def save_loss_explanation(loss: LossExplanation, path: Path) -> None:
 
 
 def _save(explanation: Explanation, path: Path, kind: FileKind, **facts: Any) -> None:
+    write_whole(path, explanation_bytes(explanation, kind, facts), kind.what)
+
+
+def explanation_bytes(
+    explanation: Explanation, kind: FileKind = EXPLANATION, facts: dict[str, Any] | None = None, more: Any = None
+) -> bytes:
+    """Content of a file; `more` are further Arrow columns by name."""
     with refusing("explained rows"):
-        content = _to_bytes(explanation, kind, facts)
-        check_same(explanation.data, _rebuild(*_parse(content, path)).data, "explained rows")
-    write_whole(path, content, kind.what)
+        content = _to_bytes(explanation, kind, facts or {}, more or {})
+        check_same(explanation.data, explanation_from_bytes(content, Path("the new file")).data, "explained rows")
+    return content
 
 
-def _to_bytes(explanation: Explanation, kind: FileKind, facts: dict[str, Any]) -> bytes:
+def _to_bytes(explanation: Explanation, kind: FileKind, facts: dict[str, Any], more: dict[str, Any]) -> bytes:
     import pyarrow as pa
 
     stored = store_table(explanation.data)
@@ -63,10 +71,13 @@ def _to_bytes(explanation: Explanation, kind: FileKind, facts: dict[str, Any]) -
         columns[f"model_error/{i}"] = _lists(model_errors[:, i])
     columns["base_value"] = _lists(explanation.base_values.reshape(n_rows, -1))
     columns["prediction"] = _lists(explanation.predictions.reshape(n_rows, -1))
+    if explanation.unlike_pool is not None:
+        columns["unlike_pool"] = pa.array(explanation.unlike_pool)
     table = explanation.value_table
-    columns["v"] = _lists(table.values.swapaxes(0, 1).reshape(n_rows, -1))
-    columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
-    return parquet_bytes(pa.table(columns), kind.new_header(**_facts(explanation, stored.about), **facts))
+    if table is not None:
+        columns["v"] = _lists(table.values.swapaxes(0, 1).reshape(n_rows, -1))
+        columns["v_std_error"] = _lists(table.std_errors.swapaxes(0, 1).reshape(n_rows, -1))
+    return parquet_bytes(pa.table({**columns, **more}), kind.new_header(**_facts(explanation, stored.about), **facts))
 
 
 def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
@@ -93,19 +104,25 @@ def load_explanation(path: str | Path) -> Any:
         return loss_explanation(found, str(about["loss"]))
 
 
+def explanation_from_bytes(content: bytes, path: Path) -> Explanation:
+    """Inverse of `explanation_bytes`; `path` is for messages."""
+    return _rebuild(*_parse(content, path))
+
+
 def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
     names, n_rows = about["names"], arrow.num_rows
     tail = (len(names["outputs"]),) if about["several_outputs"] else ()
     players = range(len(names["players"]))
-    masks = _masks_from_text(about["coalitions"], len(players))
 
     def stack(prefix: str) -> Floats:
-        by_player = [_numbers(arrow, f"{prefix}/{i}") for i in players]
+        by_player = [numbers_of(arrow, f"{prefix}/{i}") for i in players]
         return np.stack(by_player, axis=1).reshape(n_rows, len(players), *tail)
 
-    def table(column: str) -> Floats:
-        wide = _numbers(arrow, column).reshape(n_rows, len(masks), *tail)
-        return np.ascontiguousarray(wide.swapaxes(0, 1))
+    def table() -> ValueTable:
+        masks = _masks_from_text(about["coalitions"], len(players))
+        wide = (numbers_of(arrow, name).reshape(n_rows, len(masks), *tail) for name in ("v", "v_std_error"))
+        values, errors = (np.ascontiguousarray(one.swapaxes(0, 1)) for one in wide)
+        return ValueTable(masks, values, errors, about["n_evaluations"])
 
     provenance = about["provenance"]
     lists: dict[str, Any] = {key: tuple(provenance[key]) for key in ("n_samples", "warnings")}
@@ -116,16 +133,17 @@ def _rebuild(arrow: pa.Table, about: dict[str, Any]) -> Explanation:
     data = {name.removeprefix("data/"): arrow.column(name) for name in arrow.column_names if name.startswith("data/")}
     return Explanation(
         values=stack("shapley"),
-        base_values=_numbers(arrow, "base_value").reshape(n_rows, *tail),
-        predictions=_numbers(arrow, "prediction").reshape(n_rows, *tail),
+        base_values=numbers_of(arrow, "base_value").reshape(n_rows, *tail),
+        predictions=numbers_of(arrow, "prediction").reshape(n_rows, *tail),
         std_errors=stack("std_error"),
         model_errors=stack("model_error"),
-        value_table=ValueTable(masks, table("v"), table("v_std_error"), about["n_evaluations"]),
+        value_table=None if about["coalitions"] is None else table(),  # type: ignore[arg-type]
         data=restore_table(StoredTable(data, about["data"])),
         feature_names=tuple(names["features"]),
         player_names=tuple(names["players"]),
         output_names=tuple(names["outputs"]),
         membership=tuple(tuple(member) for member in about["membership"]),
+        unlike_pool=arrow.column("unlike_pool").to_numpy() if "unlike_pool" in arrow.column_names else None,
         provenance=Provenance(
             **{**provenance, **lists, "draw_check": None if check is None else DrawCheck.from_json(check)}
         ),
@@ -151,7 +169,17 @@ def _parse(content: bytes, path: Path) -> tuple[pa.Table, dict[str, Any]]:
     return file.read(use_threads=False), about  # threads that outlive the call abort Python when it ends
 
 
+def read_about(path: Path) -> dict[str, Any]:
+    """Header of a file: names, provenance and whatever else is not of single rows."""
+    import pyarrow.parquet as pq
+
+    with EXPLANATION.opening(path):
+        metadata = pq.read_schema(path).metadata or {}
+    return EXPLANATION.read_header(path, metadata.get(HEADER.encode()))
+
+
 def _facts(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:
+    table = explanation.value_table
     return {
         "data": data,
         "several_outputs": explanation.values.ndim == 3,
@@ -161,10 +189,14 @@ def _facts(explanation: Explanation, data: dict[str, Any]) -> dict[str, Any]:
             "outputs": explanation.output_names,
         },
         "membership": explanation.membership,
-        "coalitions": base64.b64encode(np.packbits(explanation.value_table.coalitions, axis=1).tobytes()).decode(),
-        "n_evaluations": explanation.value_table.n_evaluations,
+        "coalitions": None if table is None else _masks_to_text(table.coalitions),
+        "n_evaluations": None if table is None else table.n_evaluations,
         "provenance": asdict(explanation.provenance),
     }
+
+
+def _masks_to_text(masks: Masks) -> str:
+    return base64.b64encode(np.packbits(masks, axis=1).tobytes()).decode()
 
 
 def _masks_from_text(text: str, n_players: int) -> Masks:
@@ -180,6 +212,7 @@ def _lists(values: Floats) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat), values.shape[1])
 
 
-def _numbers(arrow: pa.Table, column: str) -> Floats:
+def numbers_of(arrow: pa.Table, column: str) -> Floats:
+    """Lists of a column as an array (n, k)."""
     flat = arrow.column(column).combine_chunks().flatten().to_numpy()
     return np.asarray(flat, dtype=np.float64).reshape(arrow.num_rows, -1)

@@ -25,6 +25,11 @@ def feature_columns(explanation: Explanation, table: Table | None = None) -> lis
     frame, features = to_pandas(data), explanation.feature_names
     names = [str(name) for name in frame.columns]
     missing = [name for name in features if name not in names]
+    if missing and not explanation.provenance.has_table and table is None:
+        raise SchemaError(
+            f"the explained rows must be there, but {listing(missing)} were not kept. Explain with values='full', or "
+            "carry the features along with columns=."
+        )
     if not missing:
         frame = frame.iloc[:, [names.index(name) for name in features]]
     elif not is_nameless or len(names) != len(features):

@@ -177,9 +177,9 @@ def _each(explanation: Explanation, names: Sequence[str], pick: Callable[[Floats
 
 
 def _table(explanation: Explanation, pick: Callable[[Floats], Floats]) -> ValueTable:
-    """Value table with a part taken out of its values (C, R) or (C, R, O), unless it is withheld."""
+    """Value table with a part taken out of its values (C, R) or (C, R, O), unless it is withheld or was not kept."""
     table = explanation.value_table
-    if explanation.others is not None:
+    if explanation.others is not None or table is None:
         return table
     return replace(table, values=pick(table.values), std_errors=pick(table.std_errors))
 
@@ -196,6 +196,7 @@ def _take_rows(explanation: Explanation, chosen: Indices) -> Explanation:
         value_table=_table(explanation, lambda array: array[:, chosen]),
         data=take_rows(explanation.data, chosen),
         others=_others(explanation, lambda array: array[chosen]),
+        unlike_pool=None if explanation.unlike_pool is None else explanation.unlike_pool[chosen],
     )
 
 
@@ -222,8 +223,8 @@ def _take_players(explanation: Explanation, chosen: Indices) -> Explanation:
             values, errors = values + before.values, errors + before.errors
         errors = np.minimum(errors, explanation.errors[:, chosen].sum(axis=1))
         others = Others((*(before.names if before else ()), *(names[i] for i in left)), values, errors)
-        table = withheld(table.n_evaluations)
-    elif before is None:
+        table = withheld(table.n_evaluations if table is not None else 0)
+    elif before is None and table is not None:
         table = replace(table, coalitions=table.coalitions[:, chosen])
     return replace(
         explanation,

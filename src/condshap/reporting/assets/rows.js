@@ -61,6 +61,7 @@ function heading(fall) {
     : make("h2", {}, name);
   const unusual = DATA.outside && DATA.outside[fall.r];
   const alert = unusual ? [make("p", { class: "alert" }, "Outside the training data: " + unusual.map(([j, seen]) => `${DATA.features[j].name} = ${valueText(j, fall.r)} (training: ${seen})`).join("; "))] : [];
+  if (DATA.explanations[fall.e].unlike.includes(fall.r)) alert.push(make("p", { class: "alert" }, "Unlike the pool that the network has learned from"));
   return [title, make("p", { class: "sum" }, sum), ...alert];
 }
 

@@ -160,7 +160,7 @@ function mark(tr, i) {
   if (slots && state.compare === "row") tr.firstChild.dataset.slot = slots; else delete tr.firstChild.dataset.slot;
   if (tr.dataset.row === String(r)) return;
   tr.dataset.row = r;
-  tr.classList.toggle("outside", Boolean(DATA.outside && DATA.outside[r]));
+  tr.classList.toggle("outside", Boolean((DATA.outside && DATA.outside[r]) || DATA.explanations.some((one) => one.unlike.includes(r))));
   shownColumns.forEach((one, c) => {
     tr.children[c].textContent = one.text(r);
     if (one.sign) tr.children[c].className = one.sign(r);
