@@ -26,6 +26,7 @@ from condshap.options import check_integer
 from condshap.runtime.announcing import announce
 from condshap.runtime.threads import single_threaded_blas, single_threaded_openmp
 
+_CONNECT = "10s"
 _LOOK = 2.0  # seconds between looks at whether there are workers at all
 _PATIENCE = 60.0  # seconds without any worker, as while a cluster grows
 _AHEAD = 2  # tasks for every thread: one is worked on, one is there already
@@ -83,7 +84,7 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
 
 def _client_of(address: str) -> Client:
     try:
-        return Client(address, timeout="10s")
+        return Client(address, timeout=_CONNECT)
     except (OSError, ValueError) as error:  # of a time-out, too
         raise ClusterError(
             f"cluster must be the address of a Dask scheduler that runs, got '{address}': {error}. Start one with 'dask "
@@ -150,7 +151,8 @@ class _Run:
             raise failed
 
     def _room(self) -> int:
-        return _AHEAD * max(1, sum(self._client.nthreads().values()))
+        n_threads: int = sum(self._client.nthreads().values())
+        return _AHEAD * max(1, n_threads)
 
     def _submit(self, name: str, part: Part, table: Any) -> Future:
         return self._client.submit(_explain, name, part, table, key=f"{name}-part-{part.number}", pure=False)
