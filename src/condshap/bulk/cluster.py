@@ -72,7 +72,7 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
             yield _Run(client)
     elif isinstance(cluster, int):
         n = check_integer("cluster", cluster, least=1)
-        options: dict[str, Any] = {"dashboard_address": None, "silence_logs": 50}
+        options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=n, threads_per_worker=1, **options) as local, Client(local) as client:
             yield _Run(client)
     else:
@@ -142,7 +142,7 @@ class _Run:
                         continue
                     if done.warnings and not has_warned:  # of a part: the others tend to say the same
                         has_warned = True
-                        announce(f"{done.part.text}: {done.warnings[0]}", stacklevel=2)
+                        announce(f"{done.warnings[0]} (In {done.part.text}; others are not repeated.)", stacklevel=2)
                     yield done
         finally:
             if running and self._client.status == "running":
@@ -161,7 +161,7 @@ class _Run:
         """Tasks that have ended; an error if there is nobody any more to end one."""
         alone_since = None
         while True:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, CancelledError):
                 wait(list(running), timeout=_LOOK, return_when="FIRST_COMPLETED")
             ended = [future for future in running if future.status != "pending"]
             if ended:

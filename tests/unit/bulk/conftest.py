@@ -26,5 +26,3 @@ def rows() -> pd.DataFrame:
 def source(tmp_path: Path, rows: pd.DataFrame) -> Path:
     """Three files of 20, 20 and 7 rows."""
     return write_files(tmp_path / "source", rows, 20, 20, 7)
-
-

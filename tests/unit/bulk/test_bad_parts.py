@@ -142,7 +142,9 @@ def test_a_model_that_fails_is_named_with_the_part(rows, tmp_path):
             raise RuntimeError("too old")
         return np.asarray(X["age"], dtype=float)
 
-    fitted = cs.Explainer(picky, approach="independence", n_samples=4, progress=False, additive=False).fit(make_rows(60))
+    fitted = cs.Explainer(picky, approach="independence", n_samples=4, progress=False, additive=False).fit(
+        make_rows(60)
+    )
     bad = rows.copy()
     bad.loc[25, "age"] = 1000.0
     source = write_files(tmp_path / "source", bad, 20, 20, 7)

@@ -5,12 +5,13 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import condshap as cs
-from tests.unit.bulk.small import FEATURES, assert_same, explainer_of, make_rows, model, write_files
+from tests.unit.bulk.small import FEATURES, assert_same, explainer_of, make_rows, write_files
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -18,23 +19,24 @@ dask = pytest.importorskip("dask")
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 
-def start_cluster(n_workers: int, **options):
-    given = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50, **options}
-    return distributed.LocalCluster(n_workers=n_workers, **given)
+def start_cluster():
+    quiet = {"dashboard_address": ":0", "silence_logs": 50}
+    return distributed.LocalCluster(n_workers=2, threads_per_worker=1, memory_limit="1500MB", **quiet)
 
 
 @pytest.fixture(scope="module")
 def client():
     """Two workers for all tests of this file, which come again when they are killed; a part may die once, not twice."""
-    with dask.config.set({"distributed.scheduler.allowed-failures": 1}), start_cluster(2) as cluster:
-        with distributed.Client(cluster) as client:
-            yield client
+    limits = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.memory.pause": False}
+    with dask.config.set(limits), start_cluster() as cluster, distributed.Client(cluster, timeout="5s") as client:
+        yield client
 
 
 def once(mark, act, X):
-    """Do something when a certain row is explained, but only the first time."""
-    if (np.asarray(X["age"]) > 900).any() and not os.path.exists(mark):
-        open(mark, "w").close()
+    """Do something when a certain row is explained: always, or with a file as mark only the first time."""
+    if (np.asarray(X["age"]) > 900).any() and not (mark and Path(mark).exists()):
+        if mark:
+            Path(mark).touch()
         act()
 
 
@@ -49,9 +51,8 @@ def marked_model(act, mark, X):
 
 def doomed(act, rows, tmp_path, *, at=30, always=False):
     """Explainer whose model acts when it sees the marked row, and rows with that one."""
-    mark = tmp_path / ("never" if always else "mark")
     fitted = cs.Explainer(
-        functools.partial(marked_model, act, str(mark / "none" if always else mark)),
+        functools.partial(marked_model, act, None if always else str(tmp_path / "mark")),
         approach="independence", n_samples=8, progress=False, additive=False,
     ).fit(make_rows(60))  # fmt: skip
     bad = rows.copy()
@@ -114,69 +115,15 @@ def test_a_killed_worker_costs_no_row_and_changes_no_number(client, rows, tmp_pa
     assert_same(found.to_explanation(), fitted.explain(bad[FEATURES]))
 
 
-def test_a_part_that_kills_every_worker_is_named_and_the_others_are_kept(client, rows, tmp_path):
-    fitted, bad = doomed(die, rows, tmp_path, always=True)
-    source = write_files(tmp_path / "source", bad, 20, 27)
-    with pytest.raises(cs.CondShapError, match=r"part 4 \(rows 10 to 19 of 'b.parquet'\): its workers died"):
-        fitted.explain_dataset(source, tmp_path / "out", rows_per_part=10, cluster=client)
-    kept = cs.open_explanations(tmp_path / "out")
-    assert len(kept) >= 20
-    assert_same(kept.to_explanation(20), fitted.explain(bad[FEATURES][:20]))
-
-
 def test_a_bad_row_is_named_and_what_is_running_is_kept(client, explainer, rows, tmp_path):
     bad = rows.assign(**{"class": rows["class"].astype(str).where(rows.index != 33, "purple")})
     source = write_files(tmp_path / "source", bad, 20, 27)
-    with pytest.raises(cs.CondShapError, match=r"part 4 \(rows 10 to 19 of 'b.parquet'\).*'purple'\] in rows \[3\]"):
+    with pytest.raises(cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*'purple'\] in rows \[3\]"):
         explainer.explain_dataset(source, tmp_path / "out", rows_per_part=10, cluster=client)
     assert len(cs.open_explanations(tmp_path / "out")) >= 20
     write_files(source, bad.assign(**{"class": rows["class"].astype(str)}), 20, 27)
     found = explainer.explain_dataset(source, tmp_path / "out", cluster=client)
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
-
-
-def hog():
-    held = []
-    while True:  # until the nanny ends it
-        held.append(np.ones(2**22))
-        time.sleep(0.01)
-
-
-def test_a_worker_out_of_memory_is_named_with_the_part(rows, tmp_path):
-    fitted, bad = doomed(hog, rows, tmp_path, at=0, always=True)
-    source = write_files(tmp_path / "source", bad, 20)
-    limits = {"distributed.scheduler.allowed-failures": 0, "distributed.worker.memory.pause": False}
-    with dask.config.set(limits), start_cluster(1, memory_limit="1200MB") as cluster, distributed.Client(cluster) as client:
-        with pytest.raises(cs.CondShapError, match=r"part 0 .*ran out of memory. Lower rows_per_part"):
-            fitted.explain_dataset(source, tmp_path / "out", cluster=client)
-
-
-def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_finished_is_lost(rows, tmp_path):
-    slow = cs.Explainer(sleepy, approach="independence", n_samples=4, progress=False, additive=False).fit(make_rows(60))
-    source = write_files(tmp_path / "source", rows, 20, 27)
-    cluster = start_cluster(1)
-    client = distributed.Client(cluster, timeout="5s")
-
-    def close_later():
-        while len(list((tmp_path / "out").glob("part-*"))) < 2:
-            time.sleep(0.05)
-        cluster.close(timeout=5)
-
-    closer = threading.Thread(target=close_later)
-    (tmp_path / "out").mkdir()
-    closer.start()
-    with pytest.raises(cs.CondShapError, match=r"cluster must .*Finished parts are kept"):
-        slow.explain_dataset(source, tmp_path / "out", rows_per_part=2, cluster=client)
-    closer.join()
-    client.close(timeout=5)
-    assert 2 <= len(cs.open_explanations(tmp_path / "out")) < 47
-    found = slow.explain_dataset(source, tmp_path / "out")
-    assert_same(found.to_explanation(), slow.explain(rows[FEATURES]))
-
-
-def sleepy(X):
-    time.sleep(0.02)
-    return np.asarray(X["age"] * X["income"], dtype=float)
 
 
 def test_an_address_without_a_scheduler_is_refused(explainer, source, tmp_path, monkeypatch):
@@ -191,13 +138,6 @@ def test_an_address_is_connected_to(client, explainer, rows, source, tmp_path):
     found = explainer.explain_dataset(source, tmp_path / "out", cluster=client.scheduler.address)
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
     assert client.nthreads()  # the cluster is somebody else's, and stays
-
-
-def test_a_number_starts_so_many_processes_and_ends_them(rows, source, tmp_path):
-    fitted = explainer_of(make_rows(120))
-    found = fitted.explain_dataset(source, tmp_path / "out", cluster=1)
-    assert_same(found.to_explanation(), fitted.explain(rows[FEATURES]))
-    assert model(rows).shape == (47,)
 
 
 def test_a_model_that_cannot_travel_is_refused(client, source, tmp_path):
@@ -219,3 +159,47 @@ def test_joblib_spreads_the_blocks_of_one_explanation_over_dask(client, rows):
     many = explainer_of(make_rows(120), n_jobs=2)
     with parallel_config(backend="dask"):
         assert_same(many.explain(rows[FEATURES]), one)
+
+
+def hog():
+    held = []
+    while True:  # until the nanny ends it
+        held.append(np.ones(2**23))
+
+
+def test_a_part_for_which_workers_run_out_of_memory_is_named_and_the_others_are_kept(client, rows, tmp_path):
+    fitted, bad = doomed(hog, rows, tmp_path, always=True)
+    source = write_files(tmp_path / "source", bad, 20, 27)
+    with pytest.raises(
+        cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*out of memory. Lower rows_per"
+    ):
+        fitted.explain_dataset(source, tmp_path / "out", rows_per_part=10, cluster=client)
+    kept = cs.open_explanations(tmp_path / "out")
+    assert len(kept) >= 20
+    assert_same(kept.to_explanation(20), fitted.explain(bad[FEATURES][:20]))
+
+
+def sleepy(X):
+    time.sleep(0.05)
+    return np.asarray(X["age"] * X["income"], dtype=float)
+
+
+def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_finished_is_lost(client, rows, tmp_path):
+    """The last test of this file: the cluster is gone afterwards."""
+    slow = cs.Explainer(sleepy, approach="independence", n_samples=4, progress=False, additive=False).fit(make_rows(60))
+    source = write_files(tmp_path / "source", rows, 20, 27)
+    out = tmp_path / "out"
+
+    def close_later():
+        while len(list(out.glob("part-*"))) < 2:
+            time.sleep(0.05)
+        client.cluster.close(timeout=5)
+
+    closer = threading.Thread(target=close_later)
+    closer.start()
+    with pytest.raises(cs.CondShapError, match=r"cluster must .*Finished parts are kept"):
+        slow.explain_dataset(source, out, rows_per_part=2, cluster=client)
+    closer.join()
+    assert 2 <= len(cs.open_explanations(out)) < 47
+    found = slow.explain_dataset(source, out)
+    assert_same(found.to_explanation(), slow.explain(rows[FEATURES]))

@@ -160,7 +160,9 @@ def test_compact_with_the_features_carried_along_can_be_reported(explainer, sour
 
 def test_compact_takes_some_8_times_2p_plus_2_bytes_a_row(tmp_path):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(3000, 6)), columns=list("abcdef"))
-    fitted = cs.Explainer(lambda X: X["a"] * X["b"] + X["c"], approach="gaussian", n_samples=4, progress=False).fit(X[:200])
+    fitted = cs.Explainer(lambda X: X["a"] * X["b"] + X["c"], approach="gaussian", n_samples=4, progress=False).fit(
+        X[:200]
+    )
     X.to_parquet(tmp_path / "rows.parquet")
     found = fitted.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", values="compact", rows_per_part=3000)
     size = (tmp_path / "out" / found.parts[0].file).stat().st_size
@@ -202,7 +204,8 @@ def test_coalitions_that_only_some_parts_needed_are_nan_in_the_others(rows, sour
     joined = fitted.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", rows_per_part=4).to_explanation()
     expected = fitted.explain(X[:40])
     np.testing.assert_array_equal(joined.values, expected.values)
-    ours = {mask.tobytes(): line for mask, line in zip(joined.value_table.coalitions, joined.value_table.values, strict=True)}
+    table = joined.value_table
+    ours = {mask.tobytes(): line for mask, line in zip(table.coalitions, table.values, strict=True)}
     for mask, line in zip(expected.value_table.coalitions, expected.value_table.values, strict=True):
         np.testing.assert_array_equal(ours[mask.tobytes()], line)
     assert joined.value_table.coalitions[0].sum() == 0

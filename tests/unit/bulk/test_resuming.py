@@ -73,7 +73,9 @@ def test_a_kill_loses_only_the_part_in_flight(moment, explainer, source, rows, t
 
 def test_a_finished_run_is_not_repeated(explainer, source, tmp_path, monkeypatch):
     explainer.explain_dataset(source, tmp_path / "out")
-    monkeypatch.setattr(running, "run_here", lambda *_: pytest.fail("must not explain again") if list(_[1]) else iter(()))
+    monkeypatch.setattr(
+        running, "run_here", lambda *_: pytest.fail("must not explain again") if list(_[1]) else iter(())
+    )
     assert explainer.explain_dataset(source, tmp_path / "out").is_complete
 
 
@@ -206,7 +208,9 @@ def test_a_later_version_of_the_manifest_is_told_from_a_damaged_one(explainer, s
 
 def test_a_manifest_says_what_was_asked_and_by_which_versions(explainer, source, tmp_path):
     explainer.explain_dataset(source, tmp_path / "out", rows_per_part=20)
-    lines = [json.loads(line.partition(" ")[2]) for line in (tmp_path / "out" / manifests.NAME).read_text().splitlines()]
+    lines = [
+        json.loads(line.partition(" ")[2]) for line in (tmp_path / "out" / manifests.NAME).read_text().splitlines()
+    ]
     assert [next(iter(line)) for line in lines] == ["run", "plan", "done", "done", "done"]
     run = lines[0]["run"]
     assert run["explainer"]["approach"] == "independence"
@@ -235,7 +239,8 @@ def test_a_lazy_frame_whose_rows_change_between_readings_is_refused(explainer, r
             return pl.from_pandas(rows[FEATURES]).lazy().collect_schema()
 
         def select(self, names):
-            return pl.from_pandas(rows[FEATURES]).sample(fraction=1.0, shuffle=True, seed=next(self.seed)).lazy().select(names)
+            frame = pl.from_pandas(rows[FEATURES])
+            return frame.sample(fraction=1.0, shuffle=True, seed=next(self.seed)).lazy().select(names)
 
         def collect_batches(self, **options):
             raise AssertionError
@@ -254,4 +259,6 @@ def test_types_count_as_content(explainer, tmp_path):
     floats = table.set_column(place, "code", table.column("code").cast(pa.float64()))
     with pytest.raises(cs.CondShapError, match="holds other rows"):
         explainer.explain_dataset(ds.dataset(floats), tmp_path / "out")
-    assert np.array_equal(explainer.explain(train).values, cs.open_explanations(tmp_path / "out").to_explanation().values)
+    assert np.array_equal(
+        explainer.explain(train).values, cs.open_explanations(tmp_path / "out").to_explanation().values
+    )

@@ -63,7 +63,8 @@ def as_lazy(rows, folder):
 
 
 SOURCES = [
-    as_parquet, as_one_file, as_glob, as_csv, as_zipped_csv, as_arrow, as_stream, as_dataset, as_memory, as_filtered, as_lazy,
+    as_parquet, as_one_file, as_glob, as_csv, as_zipped_csv, as_arrow, as_stream, as_dataset, as_memory, as_filtered,
+    as_lazy,
 ]  # fmt: skip
 
 
@@ -85,7 +86,8 @@ def test_parts_do_not_change_a_bit(size, explainer, rows, source, tmp_path):
 def test_parts_have_at_most_so_many_rows_and_do_not_cross_files(explainer, source, tmp_path):
     found = explainer.explain_dataset(source, tmp_path / "out", rows_per_part=15)
     assert [(done.part.piece, done.part.start, done.part.n_rows) for done in found.parts] == [
-        ("'a.parquet'", 0, 15), ("'a.parquet'", 15, 5), ("'b.parquet'", 0, 15), ("'b.parquet'", 15, 5), ("'c.parquet'", 0, 7),
+        ("'a.parquet'", 0, 15), ("'a.parquet'", 15, 5), ("'b.parquet'", 0, 15), ("'b.parquet'", 15, 5),
+        ("'c.parquet'", 0, 7),
     ]  # fmt: skip
 
 
@@ -114,7 +116,10 @@ def test_rows_are_of_the_library_of_the_training_rows(backend, rows, source, tmp
 
 def test_text_codes_words_and_gaps_of_a_csv_are_read_as_the_training_rows_have_them(tmp_path):
     train = pd.DataFrame({"zip": ["01", "1", "NA", "02"] * 30, "size": np.arange(120) / 7, "old": [True, False] * 60})
-    model = lambda X: (X["zip"] == "01").to_numpy() + X["size"].to_numpy(dtype=float) * X["old"].to_numpy(dtype=float)  # noqa: E731
+
+    def model(X):
+        return (X["zip"] == "01").to_numpy() + X["size"].to_numpy(dtype=float) * X["old"].to_numpy(dtype=float)
+
     fitted = cs.Explainer(model, approach="independence", n_samples=8, progress=False).fit(train)
     text = "old,zip,size\nTrue,01,1.5\nFalse,1,NA\nTRUE,NA,3\n"
     (tmp_path / "rows.csv").write_text(text.replace("NA\nTRUE", "2\nTRUE"))
@@ -128,7 +133,11 @@ def test_gaps_stay_gaps(tmp_path):
     X = make_rows(120)
     X.loc[::7, "age"] = np.nan
     X.loc[::11, "class"] = np.nan
-    model = lambda X: X["income"].to_numpy() * (X["class"].astype(object) == "high").to_numpy() + X["age"].isna().to_numpy()  # noqa: E731
+
+    def model(X):
+        is_high = (X["class"].astype(object) == "high").to_numpy()
+        return X["income"].to_numpy() * is_high + X["age"].isna().to_numpy()
+
     fitted = cs.Explainer(model, approach="independence", n_samples=8, progress=False).fit(X)
     for source in (X[:30].to_parquet, X[:30].to_csv):
         name = tmp_path / ("rows" + (".csv" if "csv" in source.__name__ else ".parquet"))
@@ -168,7 +177,9 @@ def test_groups_outputs_auto_and_causal_orders_give_the_numbers_of_explain(rows,
         "order": {"causal_ordering": [["age"], ["income", "code"], ["class"]], "confounding": False},
     }
     for name, options in ways.items():
-        fitted = cs.Explainer(two, **{"approach": "independence", "n_samples": 8, "progress": False} | options).fit(make_rows(120))
+        fitted = cs.Explainer(two, **{"approach": "independence", "n_samples": 8, "progress": False} | options).fit(
+            make_rows(120)
+        )
         for values in ("full", "compact"):
             found = fitted.explain_dataset(source, tmp_path / f"{name}-{values}", rows_per_part=11, values=values)
             joined, expected = found.to_explanation(), fitted.explain(rows[FEATURES])
