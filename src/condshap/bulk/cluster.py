@@ -183,8 +183,8 @@ class _Run:
             raise
         except KilledWorker as error:
             raise ClusterError(
-                f"{part.text}: its workers died, {error.last_worker.address if error.last_worker else 'all'} last, most "
-                f"likely because they ran out of memory. Lower rows_per_part or memory_budget, or give workers more. {_KEPT}"
+                f"{part.text}: its workers died, {_last_of(error)} last. Either they ran out of memory: lower rows_per_part "
+                f"or memory_budget, or give workers more. Or the cluster was closed. {_KEPT}"
             ) from None
         except (CancelledError, OSError) as error:
             raise ClusterError(
@@ -197,3 +197,7 @@ class _Run:
         if content is not None:
             write_part(folder, done, content)
         return done
+
+
+def _last_of(error: KilledWorker) -> str:
+    return str(error.last_worker.address) if error.last_worker else "all"

@@ -171,7 +171,7 @@ def test_a_part_for_which_workers_run_out_of_memory_is_named_and_the_others_are_
     fitted, bad = doomed(hog, rows, tmp_path, always=True)
     source = write_files(tmp_path / "source", bad, 20, 27)
     with pytest.raises(
-        cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*out of memory. Lower rows_per"
+        cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*out of memory: lower rows_per"
     ):
         fitted.explain_dataset(source, tmp_path / "out", rows_per_part=10, cluster=client)
     kept = cs.open_explanations(tmp_path / "out")
@@ -197,7 +197,9 @@ def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_finished_is_lost(
 
     closer = threading.Thread(target=close_later)
     closer.start()
-    with pytest.raises(cs.CondShapError, match=r"cluster must .*Finished parts are kept"):
+    with pytest.raises(
+        cs.CondShapError, match=r"(the cluster must stay|the cluster was closed).*Finished parts are kept"
+    ):
         slow.explain_dataset(source, out, rows_per_part=2, cluster=client)
     closer.join()
     assert 2 <= len(cs.open_explanations(out)) < 47
