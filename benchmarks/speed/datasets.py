@@ -1,7 +1,9 @@
 """Datasets: peak memory, rows a second by approach and model, what a second worker gains, and what scheduling costs.
 
 Peak memory is that of a process of its own, imports included. Rows a second are of CPU time on one core, from the parts of
-a compact run. Runs with one worker and with two alternate, and the median of the ratios of their wall seconds counts.
+a compact run. Runs with one worker and with two alternate. On a machine that others use, their wall seconds say little: what
+two workers would gain with a core for each follows from the share of the time that they are busy with parts, and from their
+CPU seconds.
 Scheduling costs what the wall seconds of a run with one worker are above those that its parts took inside it.
 """
 
@@ -16,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -153,13 +156,24 @@ def _load() -> None:
     import condshap.explainer  # noqa: F401
 
 
-def _timed(explainer: cs.Explainer, client: Any, source: Path, rows_per_part: int) -> tuple[float, float]:
-    """Wall seconds of a run, and those that its parts took on their workers, added up."""
+@dataclass(frozen=True)
+class Timed:
+    """Wall seconds of a run, those that its parts took on their workers, added up, and CPU seconds of the workers."""
+
+    wall: float
+    inside: float
+    cpu: float
+
+
+def _timed(explainer: cs.Explainer, client: Any, source: Path, rows_per_part: int) -> Timed:
+    """Explain a dataset on a cluster."""
     with tempfile.TemporaryDirectory() as name:
-        start = time.perf_counter()
+        cpu, start = sum(client.run(time.process_time).values()), time.perf_counter()
         options: dict[str, Any] = {"rows_per_part": rows_per_part, "values": "compact", "cluster": client}
         found = explainer.explain_dataset(source, Path(name) / "out", **options)
-        return time.perf_counter() - start, sum(done.seconds for done in found.parts)
+        wall = time.perf_counter() - start
+        cpu = sum(client.run(time.process_time).values()) - cpu
+        return Timed(wall, sum(done.seconds for done in found.parts), cpu)
 
 
 def _explainer_on_one_core() -> cs.Explainer:
@@ -167,26 +181,32 @@ def _explainer_on_one_core() -> cs.Explainer:
     return cs.Explainer(products, approach="gaussian", n_coalitions=200, progress=False).fit(X)
 
 
-def workers(n_rows: int = 800, repeats: int = 5) -> list[dict[str, Any]]:
+def workers(n_rows: int = 800, repeats: int = 3) -> list[dict[str, Any]]:
     """One worker and two, in turn."""
     explainer = _explainer_on_one_core()
-    seconds: dict[int, list[float]] = {1: [], 2: []}
+    runs: dict[int, list[Timed]] = {1: [], 2: []}
     with tempfile.TemporaryDirectory() as name, cluster_of(1) as one, cluster_of(2) as two:
         source = write_rows(Path(name), n_rows)
         for client in (one, two):
             _timed(explainer, client, source, n_rows // 16)
+        load = os.getloadavg()[0]
         for _ in range(repeats):
             for n, client in ((1, one), (2, two)):
-                seconds[n].append(_timed(explainer, client, source, n_rows // 16)[0])
-    ratios = [one / two for one, two in zip(seconds[1], seconds[2], strict=True)]
+                runs[n].append(_timed(explainer, client, source, n_rows // 16))
+    busy = {n: median(run.inside / run.wall / n for run in some) for n, some in runs.items()}
+    cpu = {n: median(run.cpu for run in some) for n, some in runs.items()}
+    walls = [one.wall / two.wall for one, two in zip(*runs.values(), strict=True)]
     return [
         {
-            "rows": n_rows,
-            "one worker, s": f"{median(seconds[1]):.1f}",
-            "two workers, s": f"{median(seconds[2]):.1f}",
-            "rows a second, two over one": f"{median(ratios):.2f}",
-            "lowest and highest": f"{min(ratios):.2f} to {max(ratios):.2f}",
+            "workers": n,
+            "wall, s": f"{median(run.wall for run in runs[n]):.1f}",
+            "CPU seconds of workers": f"{cpu[n]:.2f}",
+            "busy with parts": f"{busy[n]:.1%}",
+            "rows a second over one worker: wall": f"{median(walls):.2f}" if n == 2 else "1",
+            "with a core for each": f"{n * busy[n] / busy[1] * cpu[1] / cpu[n]:.2f}",
+            "processes waiting for 2 cores": f"{load:.0f}",
         }
+        for n in (1, 2)
     ]
 
 
@@ -196,12 +216,12 @@ def overhead(n_parts: int = 4, wanted: float = 10.0) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name, cluster_of(1) as client:
         trial = write_rows(Path(name), 400, 1)
         _timed(explainer, client, trial, 400)
-        speed = 400 / _timed(explainer, client, trial, 400)[1]
+        speed = 400 / _timed(explainer, client, trial, 400).inside
         size = max(1, int(speed * wanted))
         source = write_rows(Path(name), size * n_parts, n_parts)
-        wall, inside = _timed(explainer, client, source, size)
-    line = {"parts": n_parts, "seconds a part": f"{inside / n_parts:.1f}", "wall, s": f"{wall:.1f}"}
-    return [{**line, "scheduling, manifest and reading": f"{1 - inside / wall:.1%}"}]
+        run = _timed(explainer, client, source, size)
+    line = {"parts": n_parts, "seconds a part": f"{run.inside / n_parts:.1f}", "wall, s": f"{run.wall:.1f}"}
+    return [{**line, "scheduling, manifest and reading": f"{1 - run.inside / run.wall:.1%}"}]
 
 
 def main(arguments: list[str] | None = None) -> None:
