@@ -28,8 +28,13 @@ def start_cluster():
 def client():
     """Two workers for all tests of this file, which come again when they are killed; a part may die once, not twice."""
     limits = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.memory.pause": False}
-    with dask.config.set(limits), start_cluster() as cluster, distributed.Client(cluster, timeout="5s") as client:
+    with dask.config.set(limits):
+        cluster = start_cluster()
+        client = distributed.Client(cluster, timeout="5s")
         yield client
+        if cluster.status == distributed.Status.running:  # the last test closes it
+            client.close(timeout=5)
+            cluster.close(timeout=10)
 
 
 def once(mark, act, X):
