@@ -165,8 +165,8 @@ def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, p
 
 
 def is_folder(out: Path) -> bool:
-    """Whether an output path is meant as a folder: there is one, or the name has no ending."""
-    return out.is_dir() or not out.suffix
+    """Whether an output path is meant as a folder: there is one, or the name has no ending; but .parquet is a file."""
+    return suffix_of(out) not in PARQUET and (out.is_dir() or not out.suffix)
 
 
 def make_room(out: Path) -> None:
