@@ -52,6 +52,31 @@ def forest_peers() -> str:
     )
 
 
+def dataset_rates() -> str:
+    """Rows of a dataset that are explained in a second of CPU time."""
+    return table([{**line, "rows measured": f"{int(line['rows measured']):,}"} for line in load("datasets-rates")])
+
+
+def dataset_costs() -> str:
+    """CPU time of datasets with boosted trees: measured for as many rows as were explained, beyond that in proportion."""
+    rates = [line for line in load("datasets-rates") if "boosted" in line["model"]]
+    lines = []
+    for power in range(3, 8):
+        line = {"rows": f"{10**power:,}"}
+        for rate in rates:
+            n_measured, seconds = int(rate["rows measured"]), 10**power / float(rate["rows a CPU second"])
+            line[rate["approach"]] = _duration(seconds) + ("" if n_measured >= 10**power else " *")
+        lines.append(line)
+    return table(lines)
+
+
+def _duration(seconds: float) -> str:
+    for size, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 def beside_shapr() -> str:
     """CPU seconds beside R's shapr, of the first problem."""
     lines = load("approaches")[:5]
@@ -125,6 +150,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "costs": costs,
     "errors": errors,
     "continuous-errors": continuous_errors,
+    "dataset-rates": dataset_rates,
+    "dataset-costs": dataset_costs,
 }
 
 

@@ -21,7 +21,7 @@ COLUMN = 38
 ORDER = (
     "explainer", "comparison", "learning", "game", "explaining", "assembly", "explanation", "tables", "schema",
     "coalitions", "approaches", "models", "values", "precision", "draw_check", "solvers", "evaluation", "ranking",
-    "plots", "reporting", "storage", "numerics", "runtime", "vaeac", "ctree", "trees",
+    "plots", "reporting", "bulk", "storage", "numerics", "runtime", "vaeac", "ctree", "trees",
 )  # fmt: skip
 
 

@@ -46,10 +46,10 @@ def about_this_run(name: str) -> dict[str, Any]:
     }
 
 
-def store(name: str, results: Any, folder: Path = FOLDER) -> Path:
-    """Write results and all about the run to NAME.json."""
+def store(name: str, results: Any, folder: Path = FOLDER, *, benchmark: str | None = None) -> Path:
+    """Write results and all about the run to NAME.json; the `benchmark` may have another name than its results."""
     path = folder / f"{name}.json"
-    write_text(path, json.dumps({**about_this_run(name), "results": results}, indent=1) + "\n")
+    write_text(path, json.dumps({**about_this_run(benchmark or name), "results": results}, indent=1) + "\n")
     return path
 
 
@@ -68,7 +68,7 @@ def publish(name: str, results: Any, text: str, *, write: bool, about: str = "",
     about : machine and versions; by default those of this process
     page : name of the page, if it is not that of the section
     """
-    path = store(name, results)
+    path = store(name, results, benchmark=page)
     text = f"{about or machine()}\n\n{text}"
     print(text)
     if write:

@@ -41,6 +41,8 @@ def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
     out; the players' values and standard errors still come from all coalitions.
     """
     check_same_question(given)
+    if any(one.value_table is None for one in given.values()):
+        return dict(given)  # there is no MSEv to be compared
     (first_name, first), *others = given.items()
     shared = _usable(first)
     for name, other in others:

@@ -93,7 +93,7 @@ def test_every_page_has_the_sections_of_its_marks():
 
 def test_tables_go_into_the_page_of_the_benchmark(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(report, "FOLDER", tmp_path)
-    monkeypatch.setattr(report, "store", lambda name, results: tmp_path / f"{name}.json")
+    monkeypatch.setattr(report, "store", lambda name, results, **_: tmp_path / f"{name}.json")
     report.publish("one", [], "| a |", write=True, about="here")
     report.publish("two", [], "| b |", write=False)
     assert "here\n\n| a |" in (tmp_path / "one.md").read_text()

@@ -26,6 +26,7 @@ from condshap.options import check_integer
 from condshap.runtime.announcing import announce
 from condshap.runtime.threads import single_threaded_blas, single_threaded_openmp
 
+_CONNECT = "10s"
 _LOOK = 2.0  # seconds between looks at whether there are workers at all
 _PATIENCE = 60.0  # seconds without any worker, as while a cluster grows
 _AHEAD = 2  # tasks for every thread: one is worked on, one is there already
@@ -71,7 +72,7 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
             yield _Run(client)
     elif isinstance(cluster, int):
         n = check_integer("cluster", cluster, least=1)
-        options: dict[str, Any] = {"dashboard_address": None, "silence_logs": 50}
+        options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=n, threads_per_worker=1, **options) as local, Client(local) as client:
             yield _Run(client)
     else:
@@ -83,7 +84,7 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
 
 def _client_of(address: str) -> Client:
     try:
-        return Client(address, timeout="10s")
+        return Client(address, timeout=_CONNECT)
     except (OSError, ValueError) as error:  # of a time-out, too
         raise ClusterError(
             f"cluster must be the address of a Dask scheduler that runs, got '{address}': {error}. Start one with 'dask "
@@ -141,7 +142,7 @@ class _Run:
                         continue
                     if done.warnings and not has_warned:  # of a part: the others tend to say the same
                         has_warned = True
-                        announce(f"{done.part.text}: {done.warnings[0]}", stacklevel=2)
+                        announce(f"{done.warnings[0]} (In {done.part.text}; others are not repeated.)", stacklevel=2)
                     yield done
         finally:
             if running and self._client.status == "running":
@@ -150,7 +151,8 @@ class _Run:
             raise failed
 
     def _room(self) -> int:
-        return _AHEAD * max(1, sum(self._client.nthreads().values()))
+        n_threads: int = sum(self._client.nthreads().values())
+        return _AHEAD * max(1, n_threads)
 
     def _submit(self, name: str, part: Part, table: Any) -> Future:
         return self._client.submit(_explain, name, part, table, key=f"{name}-part-{part.number}", pure=False)
@@ -159,7 +161,7 @@ class _Run:
         """Tasks that have ended; an error if there is nobody any more to end one."""
         alone_since = None
         while True:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, CancelledError):
                 wait(list(running), timeout=_LOOK, return_when="FIRST_COMPLETED")
             ended = [future for future in running if future.status != "pending"]
             if ended:
@@ -181,8 +183,8 @@ class _Run:
             raise
         except KilledWorker as error:
             raise ClusterError(
-                f"{part.text}: its workers died, {error.last_worker.address if error.last_worker else 'all'} last, most "
-                f"likely because they ran out of memory. Lower rows_per_part or memory_budget, or give workers more. {_KEPT}"
+                f"{part.text}: its workers died, {_last_of(error)} last. Either they ran out of memory: lower rows_per_part "
+                f"or memory_budget, or give workers more. Or the cluster was closed. {_KEPT}"
             ) from None
         except (CancelledError, OSError) as error:
             raise ClusterError(
@@ -195,3 +197,7 @@ class _Run:
         if content is not None:
             write_part(folder, done, content)
         return done
+
+
+def _last_of(error: KilledWorker) -> str:
+    return str(error.last_worker.address) if error.last_worker else "all"

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from condshap.explanation import Explanation, Provenance
-from condshap.tables.backends import backend_of
-from condshap.types import Floats, Table
+from condshap.tables.joining import join_tables
+from condshap.types import Floats
 from condshap.values.table import ValueTable
 
 _BY_ROW = ("values", "base_values", "predictions", "std_errors", "model_errors")
@@ -25,7 +25,7 @@ def join(explanations: Sequence[Explanation]) -> Explanation:
         explanations[0],
         **arrays,
         value_table=_join_tables([one.value_table for one in explanations]),
-        data=_join_data([one.data for one in explanations]),
+        data=join_tables([one.data for one in explanations]),
         provenance=_join_provenance([one.provenance for one in explanations]),
     )
 
@@ -55,36 +55,6 @@ def _placed(values: Floats, table: ValueTable, order: Sequence[bytes]) -> Floats
     placed = np.full((len(order), *values.shape[1:]), np.nan)
     placed[[place[mask.tobytes()] for mask in table.coalitions]] = values
     return placed
-
-
-def _join_data(tables: Sequence[Table]) -> Table:
-    backend = backend_of(tables[0])
-    if backend == "numpy":
-        return np.concatenate(list(tables))
-    if backend == "pandas":
-        return _join_frames(tables)
-    if backend == "polars":
-        import polars as pl
-
-        return pl.concat(tables, how="vertical_relaxed")
-    import pyarrow as pa
-
-    return pa.concat_tables(tables, promote_options="permissive")
-
-
-def _join_frames(frames: Sequence[Any]) -> Any:
-    """Frames one below the other; a category has the levels of all of them."""
-    import pandas as pd
-    from pandas.api.types import union_categoricals
-
-    together = {
-        name: union_categoricals([frame[name] for frame in frames]).categories
-        for name in frames[0].columns
-        if all(isinstance(frame[name].dtype, pd.CategoricalDtype) for frame in frames)
-    }
-    dtypes = {name: pd.CategoricalDtype(levels) for name, levels in together.items()}
-    is_numbered = all(isinstance(frame.index, pd.RangeIndex) for frame in frames)
-    return pd.concat([frame.astype(dtypes) for frame in frames], ignore_index=is_numbered)
 
 
 def _join_provenance(all_about: Sequence[Provenance]) -> Provenance:

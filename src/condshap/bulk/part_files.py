@@ -55,7 +55,7 @@ class Work:
             X = self.wanted.features_of(rows)
             try:
                 explanation = self.explain(X)
-            except CondShapError:
+            except (CondShapError, Warning):
                 raise
             except Exception as error:  # a model of the user's can fail in any way
                 raise ModelError(f"{type(error).__name__}: {error}") from error
@@ -88,7 +88,8 @@ def naming(part: Part) -> Iterator[None]:
     try:
         yield
     except CondShapError as error:
-        raise type(error)(f"{part.text}, of which row {part.start} counts as row 0 here: {error}") from error
+        counted = f", where positions count from row {part.start}" if part.start else ""
+        raise type(error)(f"{part.text}{counted}: {error}") from error
 
 
 def _frame_of(carried: pa.Table, n_rows: int) -> Any:

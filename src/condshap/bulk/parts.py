@@ -127,7 +127,9 @@ def _digest(rows: pa.Table) -> str:
 
 
 def _plain_type(dtype: Any) -> str:
-    return str(dtype.value_type if hasattr(dtype, "value_type") else dtype)
+    """Type of values, however text is laid out and labels are coded."""
+    text = str(dtype.value_type if hasattr(dtype, "value_type") else dtype)
+    return "string" if text in {"large_string", "string_view"} else text
 
 
 def _hashes(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.uint64]]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.schema import FeatureSchema
+from condshap.tables.arrow import arrow_to_native
 from condshap.tables.reading import EXACT_INTEGERS
 from condshap.types import Table
 
@@ -70,19 +69,12 @@ class Wanted:
     def features_of(self, rows: pa.Table) -> Table:
         """Feature columns as a table of the library that the model was trained with, values and dtypes as they were read."""
         table = rows.select(list(self.features)).replace_schema_metadata(None)
-        backend = self.schema.table_format.backend
-        if backend == "pyarrow":
-            return table
-        if backend == "polars":
-            import polars as pl
-
-            return pl.from_arrow(table)
-        _check_integers(table)
-        frame = table.to_pandas()
-        if self.key is not None:
-            frame.index = rows.column(self.key).to_pandas()
-            frame.index.name = self.key
-        return frame if backend == "pandas" else _as_array(frame, self)
+        table_format = self.schema.table_format
+        if table_format.backend not in {"polars", "pyarrow"}:
+            _check_integers(table)
+        is_object = getattr(table_format.columns[0].dtype, "kind", "f") in "OUS"  # an array has one dtype
+        labels = None if self.key is None else rows.column(self.key)
+        return arrow_to_native(table, table_format.backend, labels=labels, is_object=is_object)
 
     def carried_of(self, rows: pa.Table) -> pa.Table:
         """Columns that are carried along, the key among them."""
@@ -95,13 +87,6 @@ def _listed(columns: Any) -> list[str]:
     if wrong:
         raise OptionError(f"columns must be names of columns to carry along, got {listing(wrong)}.")
     return found
-
-
-def _as_array(frame: Any, wanted: Wanted) -> np.ndarray[Any, Any]:
-    """Array of a frame's columns, numbers as floats; labels make it one of objects, as in training."""
-    dtype = wanted.schema.table_format.columns[0].dtype
-    is_object = getattr(dtype, "kind", "") in "OUS"
-    return np.asarray(frame.to_numpy(dtype=object if is_object else np.float64, na_value=None if is_object else np.nan))
 
 
 def _check_integers(table: pa.Table) -> None:

@@ -39,6 +39,8 @@ app.command(
     epilog=_example(
         f"condshap explain {_FILES} --rows rows.csv \\", "  --approach ctree --out ctree.parquet", "# after 'condshap fit':",
         "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows rows.csv --out rows.parquet",
+        "# many rows, on four processes; after Ctrl-C the same command goes on:",
+        "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows data/ --out explained/ --workers 4",
     ),
 )(explain)  # fmt: skip
 app.command(

@@ -11,7 +11,8 @@ import typer
 
 from condshap.approaches import find_approach
 from condshap.cli.csv_file import text_columns
-from condshap.cli.files import PARQUET, load_model, make_room, read_answered, read_features, suffix_of
+from condshap.cli.files import PARQUET, is_folder, load_model, make_room, read_answered, read_features, suffix_of
+from condshap.cli.many_rows import Bulk, Cluster, Columns, Kept, KeyColumn, Resume, RowsPerPart, Values, Workers
 from condshap.cli.options import (
     DEFAULT_APPROACH,
     ApproachName,
@@ -19,6 +20,7 @@ from condshap.cli.options import (
     AsJson,
     ModelFile,
     RowsFile,
+    RowsOrDataset,
     Settings,
     TrainFile,
     TrustModel,
@@ -91,9 +93,13 @@ def fit(
 @takes_settings
 def explain(
     model: ModelFile,
-    rows: RowsFile,
+    rows: RowsOrDataset,
     out: Annotated[
-        Path, typer.Option(help="Explanation file to write, .parquet; read it with condshap.load_explanation.")
+        Path,
+        typer.Option(
+            help="Explanation file to write, .parquet; read it with condshap.load_explanation. Or a folder, for many rows; "
+            "open it with condshap.open_explanations."
+        ),
     ],
     settings: Settings,
     explainer: Annotated[
@@ -105,10 +111,27 @@ def explain(
         LossName | None, typer.Option(help="Explain this loss instead of predictions: which features the model needs.")
     ] = None,
     target: Annotated[str | None, typer.Option(help="With --loss: column of the rows with the true answers.")] = None,
+    rows_per_part: RowsPerPart = None,
+    column: Columns = None,
+    key: KeyColumn = None,
+    values: Values = Kept.full,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    resume: Resume = True,
     trust_model: TrustModel = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain rows of a table, given a saved model and either training rows or a saved explainer."""
+    """Explain rows of a table, or of a dataset of any size, given a saved model and training rows or a saved explainer."""
+    bulk = Bulk(rows_per_part, column, key, values, cluster, workers, resume)
+    if is_folder(out):
+        bulk.check(out, explainer, settings.given)
+        _check_options(explainer, settings)
+        assert explainer is not None
+        with clear_messages():
+            loaded = load_model(model, trust=trust_model)
+            bulk.explain(settings.load_explainer(explainer, loaded), rows, out, as_json=as_json)
+        return
+    bulk.refuse(settings.given)
     _check_explain(out, explainer, train, settings)
     _check_loss(loss, target, settings)
     from condshap.explaining import finish, get_ready
@@ -264,6 +287,10 @@ def _check_explain(out: Path, explainer: Path | None, train: Path | None, settin
             "give --train with the training rows, or --explainer with the file that 'condshap fit' wrote.",
             param_hint="--train",
         )
+    _check_options(explainer, settings)
+
+
+def _check_options(explainer: Path | None, settings: Settings) -> None:
     settled = settings.settled_by_fit()
     if explainer is not None and settled:
         raise typer.BadParameter(

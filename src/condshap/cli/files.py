@@ -164,6 +164,11 @@ def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, p
     raise OptionError(f"explanations must be of the same rows, got {where}. Explain the same table with both.")
 
 
+def is_folder(out: Path) -> bool:
+    """Whether an output path is meant as a folder: there is one, or the name has no ending; but .parquet is a file."""
+    return suffix_of(out) not in PARQUET and (out.is_dir() or not out.suffix)
+
+
 def make_room(out: Path) -> None:
     """Create the folder of an output file; refuse a path that is a folder itself."""
     if out.is_dir():

@@ -57,6 +57,12 @@ TrustModel = Annotated[
 ]
 TrainFile = Annotated[Path, typer.Option(help="Training rows: .csv or .parquet.")]
 RowsFile = Annotated[Path, typer.Option(help="Rows to explain: .csv or .parquet.")]
+RowsOrDataset = Annotated[
+    Path,
+    typer.Option(
+        help="Rows to explain: .csv or .parquet; for many rows also Arrow files, a folder, or a glob in quotes."
+    ),
+]
 ApproachName = Annotated[
     str, typer.Option(help="How to model the features: see 'condshap approaches'.", autocompletion=available_approaches)
 ]

@@ -80,6 +80,8 @@ def _of_output(explanation: Explanation, output: str | int | None) -> Explanatio
             find_output(explanation, output)
         return explanation
     which, table = find_output(explanation, output), explanation.value_table
+    if table is None:
+        raise _no_table()
     return replace(
         explanation,
         values=explanation.values[..., which],
@@ -168,6 +170,8 @@ def _draw_sizes(found: Mapping[str, Explanation], level: float, ax: Axes | None)
 def by_size(explanation: Explanation) -> tuple[Floats, list[Criterion]]:
     """Sizes of the interior coalitions that all rows have, and the MSEv over those of each size."""
     table = explanation.value_table
+    if table is None:
+        raise _no_table()
     usable = shared_coalitions(table.values)
     sizes = table.coalitions.sum(axis=1)
     present = np.unique(sizes[usable])
@@ -203,3 +207,7 @@ def _difference(name: str, change: Floats, like: Criterion, level: float) -> str
 def _title(found: Mapping[str, Explanation], level: float) -> str:
     several = any(len(one) > 1 for one in found.values())
     return f"MSEv, {100 * level:g} % interval" if several else "MSEv of one row"
+
+
+def _no_table() -> OptionError:
+    return OptionError("MSEv is made of v(S), which was not kept. Explain some of the rows with values='full'.")

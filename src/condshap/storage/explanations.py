@@ -81,13 +81,14 @@ def _to_bytes(explanation: Explanation, kind: FileKind, facts: dict[str, Any], m
 
 
 def parquet_bytes(arrow: pa.Table, header: str) -> bytes:
-    """Parquet file of a table and the text of a header, sealed."""
+    """Parquet file of a table and the text of a header, sealed; lists of numbers hardly repeat, so no dictionary helps."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     sink, seal = pa.BufferOutputStream(), new_seal()
     arrow = arrow.replace_schema_metadata({HEADER: header})
-    with pq.ParquetWriter(sink, arrow.schema) as writer:
+    repeating = [field.name for field in arrow.schema if not pa.types.is_fixed_size_list(field.type)]
+    with pq.ParquetWriter(sink, arrow.schema, use_dictionary=repeating or False) as writer:
         writer.write_table(arrow)
         writer.add_key_value_metadata({SEAL: seal})
     return sealed(sink.getvalue().to_pybytes(), seal)

@@ -65,3 +65,26 @@ def dictionary_array(codes: npt.NDArray[np.integer[Any]], levels: Sequence[Any],
 
     index = pa.array(codes, mask=codes < 0).cast(dtype.index_type)
     return pa.DictionaryArray.from_arrays(index, pa.array(levels, type=dtype.value_type), ordered=dtype.ordered)
+
+
+def arrow_to_native(table: Any, backend: str, *, labels: Any = None, is_object: bool = False) -> Any:
+    """PyArrow table as one of another library, values and dtypes as they are.
+
+    Parameters
+    ----------
+    backend : "numpy", "pandas", "polars" or "pyarrow"
+    labels : column that names the rows of a pandas frame
+    is_object : whether an array holds objects, as it must where some columns are labels, or floats
+    """
+    if backend == "pyarrow":
+        return table
+    if backend == "polars":
+        import polars as pl
+
+        return pl.from_arrow(table)
+    frame = table.to_pandas()
+    if backend == "numpy":
+        return frame.to_numpy(dtype=object) if is_object else frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    if labels is not None:
+        frame.index = labels.to_pandas()
+    return frame

@@ -1,0 +1,133 @@
+"""Many rows on the command line: a folder of parts, Ctrl-C, and what cannot be combined."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
+from typer.testing import CliRunner
+
+import condshap as cs
+from condshap.cli import app
+
+
+def _rows(n: int, seed: int) -> pd.DataFrame:
+    return pd.DataFrame(np.random.default_rng(seed).normal(size=(n, 3)), columns=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A model, an explainer, and rows in two files with a key and a column that the model does not use."""
+    where = tmp_path_factory.mktemp("many")
+    train = _rows(80, 0)
+    for name, kind in (("linear", LinearRegression()), ("slow", KNeighborsRegressor(20))):
+        model = kind.fit(train, train["a"] - train["b"])
+        joblib.dump(model, where / f"{name}.joblib")
+        options = {"n_samples": 4 if name == "linear" else 400, "check_draws": False, "progress": False}
+        cs.Explainer(model, approach="gaussian", **options).fit(train).save(where / f"{name}.explainer")
+    (where / "data").mkdir()
+    for i in range(2):
+        _rows(30, i + 1).assign(id=range(30 * i, 30 * i + 30), y=0.0).to_csv(where / "data" / f"{i}.csv", index=False)
+    return where
+
+
+def _command(folder: Path, out: object, *more: object, model: str = "linear") -> list[str]:
+    files = ["--model", folder / f"{model}.joblib", "--trust-model", "--explainer", folder / f"{model}.explainer"]
+    return [str(one) for one in ["explain", *files, "--rows", folder / "data", "--out", out, *more]]
+
+
+def _run(*given: object, **named: str):
+    return CliRunner().invoke(app, _command(*given, **named))
+
+
+def _reference(folder: Path, model: str = "linear") -> cs.Explanation:
+    fitted = cs.load_explainer(folder / f"{model}.explainer", joblib.load(folder / f"{model}.joblib"))
+    rows = pd.concat([pd.read_csv(path) for path in sorted((folder / "data").iterdir())], ignore_index=True)
+    return fitted.explain(rows[["a", "b", "c"]])
+
+
+def test_a_folder_of_rows_becomes_a_folder_of_explanations(folder: Path, tmp_path: Path) -> None:
+    result = _run(folder, tmp_path / "out", "--key", "id", "--column", "y", "--rows-per-part", 8, "--values", "compact")
+    assert result.exit_code == 0, result.output
+    assert "Explained 60 rows in 8 parts" in result.stdout
+    found = cs.open_explanations(tmp_path / "out")
+    np.testing.assert_array_equal(found.to_explanation().values, _reference(folder).values)
+    assert found.to_frame()["id"].tolist() == [str(i) for i in range(60)]
+
+
+def test_json_has_parts_and_a_summary(folder: Path, tmp_path: Path) -> None:
+    result = _run(folder, tmp_path / "out", "--json")
+    found = json.loads(result.stdout)
+    assert (found["n_rows"], [part["rows"] for part in found["parts"]]) == (60, [30, 30])
+    assert [line["player"] for line in found["summary"]] == ["a", "b", "c"]
+
+
+def test_workers_are_processes(folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    result = _run(folder, tmp_path / "out", "--workers", 1)
+    assert result.exit_code == 0, result.output
+    found = cs.open_explanations(tmp_path / "out").to_explanation()
+    np.testing.assert_array_equal(found.values, _reference(folder).values)
+
+
+def test_ctrl_c_leaves_a_folder_that_the_same_command_completes(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    command = [sys.executable, "-c", "from condshap.cli import main; main()"]
+    given = _command(folder, out, "--rows-per-part", 2, model="slow")
+    running = subprocess.Popen(command + given, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"})
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("part-*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130, said
+    assert "Give the same command again to go on" in " ".join(said.split())
+    begun = cs.open_explanations(out)
+    assert 2 <= len(begun.parts) < 30
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    np.testing.assert_array_equal(cs.open_explanations(out).to_explanation().values, _reference(folder, "slow").values)
+
+
+def test_a_bad_file_is_one_line_and_exit_code_1(folder: Path, tmp_path: Path) -> None:
+    given = [one.replace(str(folder / "data"), str(tmp_path / "bad")) for one in _command(folder, tmp_path / "out")]
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "0.csv").write_text("a,b\n1,2\n")
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 1
+    assert "'0.csv': rows must have the columns" in " ".join(result.stderr.split())
+
+
+REFUSED = {
+    "needs a saved explainer": ["explain", "--model", "m.skops", "--train", "t.csv", "--rows", "data", "--out", "out"],
+    "give either --cluster or --workers": ["--cluster", "tcp://x:1", "--workers", "2"],
+    "works only for a table": ["--loss", "squared_error", "--target", "y"],
+    "already fixes these options": ["--seed", "3"],
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_cannot_be_combined_is_refused(message: str, folder: Path, tmp_path: Path) -> None:
+    more = REFUSED[message]
+    given = more if more[0] == "explain" else _command(folder, tmp_path / "out", *more)
+    result = CliRunner().invoke(app, given, env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("option", [("--workers", "2"), ("--key", "id"), ("--values", "compact"), ("--no-resume",)])
+def test_options_of_many_rows_are_refused_for_one_table(option: tuple[str, ...], folder: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, _command(folder, tmp_path / "out.parquet", *option), env={"COLUMNS": "300"})
+    assert result.exit_code == 2
+    assert "works only for many rows" in " ".join(result.stderr.split())
