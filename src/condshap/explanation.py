@@ -69,6 +69,8 @@ class Provenance:
     """Scale of the values: "logit" for log-odds, None for that of the prediction."""
     loss: str | None = None
     """Loss whose decrease is shared out, None where it is the prediction."""
+    n_learned: int | None = None
+    """Training rows that the approach learned from, where they are a random part of very many; None for all of them."""
 
     @property
     def question(self) -> str:

@@ -46,7 +46,7 @@ from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.storage.digests import digest_of_fit
 from condshap.types import Indices, Outputs, Rows, Table
-from condshap.values.assignments import Part, make_parts
+from condshap.values.assignments import Part, learning_rows, make_parts
 from condshap.values.engine import ValueEngine
 from condshap.values.interventions import check_intervenes, intervene
 from condshap.values.null_players import find_constants, find_unread
@@ -170,7 +170,9 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
 
 def _train(explainer: Explainer, prepared: Prepared) -> Game:
     setup, rows = prepared.setup, prepared.rows
-    parts = fit_parts(explainer, setup, setup.parts, rows, setup.seed)
+    learned = learning_rows(setup.parts, rows, setup.schema, seed=setup.seed)
+    some = rows if learned is None else rows[learned]
+    parts = fit_parts(explainer, setup, setup.parts, some, setup.seed)
     outputs, settings = prepared.outputs, settings_of(explainer)
     if not setup.is_base_given:
         outputs = predict_rows(setup.predictor, parts, rows, settings, seed=setup.seed, known=outputs)
@@ -182,8 +184,9 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
         error_factors=np.ones((len(setup.masks), len(base_value))),
         constants=find_constants(rows),
         unread=find_unread(setup.predictor, setup.schema, setup.function, parts),
-        draw_check=_check_draws(explainer, setup, parts, rows),
-        training_rows=rows,
+        draw_check=_check_draws(explainer, setup, parts, some),
+        training_rows=some,
+        n_learned=None if learned is None else len(some),
         made_by="",
         warnings=(),
         seconds=0.0,
@@ -192,7 +195,7 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
     if game.target_error is not None:
         game = replace(game, n_samples=_samples_for_target(game, rows, settings))
         game = replace(game, error_factors=error_factors(game, rows, settings))
-    return replace(game, made_by=digest_of_fit(game, prepared.outputs, n_samples=explainer.n_samples))
+    return replace(game, made_by=digest_of_fit(game, rows, prepared.outputs, n_samples=explainer.n_samples))
 
 
 def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: Rows, seed: int) -> tuple[Part, ...]:

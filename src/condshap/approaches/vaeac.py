@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from condshap.vaeac.mixture import Mixture
 
 _PAPER_SAMPLES = 250
+_MOST_ROWS = 2**18  # encoded on every scale, these are some hundred MiB
 
 
 @dataclass(kw_only=True, repr=False, eq=False)  # writes the constructor, see `condshap.vaeac.config.VAEACFields`
@@ -31,7 +32,8 @@ class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
     Rows may have missing values, both in training and when explained. Unknown features are always drawn. Known features that
-    are missing stay missing if the model accepts gaps, and are drawn if it does not.
+    are missing stay missing if the model accepts gaps, and are drawn if it does not. Of more than 262,144 training rows, a
+    random part of that size is used.
 
     Parameters
     ----------
@@ -92,6 +94,7 @@ class VAEAC(VAEACOptions):
             is_storable=True,
             checks_options=True,
             fills_missing=vars(self).get("fills_missing_", False),
+            most_rows=_MOST_ROWS,
             leaves_open=("device", "progress"),
             packages=("torch",),
         )
