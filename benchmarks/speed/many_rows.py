@@ -1,9 +1,9 @@
 """Many training rows: CPU seconds and peak memory of fit, and of explaining 10 rows, for every approach.
 
-Every point is a fresh process with one thread; its peak is all that the process held, table, model and libraries included, as
-the kernel counted it. Tables have 20 columns: 12 numbers and 8 columns of levels, or numbers or levels only where an approach
-takes nothing else, and 200 coalitions of them are asked for. The model is scikit-learn's gradient boosting of 100 trees. A
-process that would need more than 6 GiB ends.
+Every point is a fresh process with one thread; its peak is all that the process held, table, model and libraries included,
+as the kernel counted it. Tables have 20 columns: 12 numbers and 8 columns of levels, or numbers or levels only where an
+approach takes nothing else, and 200 coalitions of them are asked for. The model is scikit-learn's gradient boosting of 100
+trees. A process that would need more than 6 GiB ends.
 """
 
 from __future__ import annotations

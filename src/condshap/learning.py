@@ -42,6 +42,7 @@ from condshap.options import (
 from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
 from condshap.runtime.devices import find_accelerator
+from condshap.runtime.progress import progress_line
 from condshap.schema import FeatureSchema
 from condshap.seeding import column_sizes
 from condshap.storage.digests import digest_of_fit
@@ -126,9 +127,9 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
         check_approach_options(part.approach, rows, schema, plan=_of_features(usual, players, chain))
     examples = without_gaps(rows)
     predictor = _find_predictor(explainer, schema, rows, examples)
-    budget = parse_memory(explainer.memory_budget)
+    settings = settings_of(explainer)
     knots = find_knots(predictor, schema, rows, explainer.additive)
-    proof = TrainingProof(lambda some: predict_early(predictor, some, budget), rows, examples)
+    proof = TrainingProof(lambda some: predict_early(predictor, some, settings), rows, examples)
     function = read_function(predictor, schema, examples, explainer.additive, knots, proof)
 
     def samples(asked: Sequence[Part]) -> Indices:
@@ -162,7 +163,7 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int], e
         check_training(setup.link, base)
         return Prepared(setup, rows, base)
     is_known = function is not None and proof.covers_all
-    outputs = proof.predictions if is_known else predict_early(predictor, rows, budget)
+    outputs = proof.predictions if is_known else predict_early(predictor, rows, settings)
     check_scale(outputs)
     check_training(setup.link, outputs)
     return Prepared(setup, rows, outputs)
@@ -205,7 +206,8 @@ def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: R
         for option in part.can.leaves_open:
             if getattr(part.approach, option) == "auto":
                 setattr(part.approach, option, getattr(explainer, option))
-        fit_approach(part.approach, rows, setup.schema, plan=plan, seed=seed, predict=setup.predictor)
+        with progress_line("training", show=settings_of(explainer).progress):
+            fit_approach(part.approach, rows, setup.schema, plan=plan, seed=seed, predict=setup.predictor)
     return tuple(parts)
 
 
@@ -365,4 +367,6 @@ def _check_draws(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows
 def _samples_for_target(game: Game, rows: Rows, settings: Settings) -> Indices:
     """Samples per coalition (C,) with which a typical training row of (N, M) reaches `target_error`."""
     parts, aim = answering(game, game.parts, game.function), aim_of(game, game.error_factors)
-    return choose_samples(parts, ValueEngine(game.predictor, settings), rows, game.masks, aim, seed=game.seed)
+    return choose_samples(
+        parts, ValueEngine(game.predictor, replace(settings, progress=False)), rows, game.masks, aim, seed=game.seed
+    )
