@@ -118,7 +118,37 @@ def continuous_errors() -> str:
     return table([{"": "EC1", **means}])
 
 
+LEARNS_FROM = {
+    "gaussian": "all rows", "copula": "all rows, margins at 131,073 ranks", "independence": "all rows",
+    "categorical": "all rows", "empirical": "50,000 rows", "ctree": "50,000 rows", "regression_separate": "50,000 rows",
+    "regression_surrogate": "262,144 rows", "vaeac": "262,144 rows, 50,000 an epoch",
+}  # fmt: skip
+
+
+def many_rows() -> str:
+    """CPU seconds and memory of a million training rows, and CPU seconds of fewer."""
+    found = {(one["approach"], one["n_train"]): one for one in load("many_rows")}
+    lines = []
+    for name, learns in LEARNS_FROM.items():
+        fits = [found.get((name, n)) for n in (10_000, 100_000, 1_000_000)]
+        million = fits[-1]
+        assert million is not None
+        lines.append(
+            {
+                "approach": f"`{name}`",
+                "learns from at most": learns,
+                "fit, CPU s: 10,000 rows": "-" if fits[0] is None else f"{fits[0]['cpu_fit']:.1f}",
+                "100,000": "-" if fits[1] is None else f"{fits[1]['cpu_fit']:.1f}",
+                "1,000,000": f"{million['cpu_fit']:.1f}",
+                "then 10 rows, CPU s": f"{million['cpu_explain']:.1f}",
+                "peak, GiB": f"{million['peak_gib']:.2f}",
+            }
+        )
+    return table(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "many-rows": many_rows,
     "peers": beside_peers,
     "forest-peers": forest_peers,
     "shapr": beside_shapr,
