@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from shutil import get_terminal_size
+from typing import Any
 
 PATIENCE = 0.5  # seconds that nobody needs a line for
 EVERY = 0.2  # seconds between two looks of a line on a screen
@@ -175,11 +177,12 @@ class _Painter:
         self.erase()
 
     def _work(self) -> None:
-        wait = self.every if self.is_log else self.patience
+        wait, last = self.every if self.is_log else self.patience, ""
         while not self._done.wait(wait):
             text, wait = self.text(), self.every
-            if text:
+            if text not in ("", last):
                 self.draw(text)
+            last = text
 
 
 _LOCK = threading.Lock()
@@ -228,9 +231,8 @@ def _find_screen() -> tuple[Callable[[str], None], Callable[[], None], float]:
 
 def _in_notebook() -> tuple[Callable[[str], None], Callable[[], None], float]:
     """One output of a notebook, of plain text, which every front end can replace; no widgets are needed."""
-    from IPython.display import display
-
-    handles = []
+    display: Any = import_module("IPython.display").display
+    handles: list[Any] = []
 
     def draw(text: str) -> None:
         content = {"text/plain": text}
