@@ -192,7 +192,7 @@ class Block:
     @property
     def n_draws(self) -> int:
         """Samples of the block: how much work it is."""
-        return len(self.coalitions) * (self.rows.stop - self.rows.start) * self.n_samples
+        return len(self.coalitions) * int(self.rows.stop - self.rows.start) * self.n_samples
 
 
 def draws_on_device(approach: Any) -> bool:
