@@ -143,7 +143,34 @@ def continuous_errors() -> str:
     return table([{"": "EC1", **means}])
 
 
+LEARNS_FROM = {
+    "gaussian": "all rows", "copula": "all rows, margins at 131,073 ranks", "independence": "all rows",
+    "categorical": "all rows", "empirical": "50,000 rows", "ctree": "50,000 rows", "regression_separate": "50,000 rows",
+    "regression_surrogate": "262,144 rows", "vaeac": "262,144 rows, 50,000 an epoch",
+}  # fmt: skip
+
+
+def many_rows() -> str:
+    """CPU seconds and memory of a million training rows, and CPU seconds of fewer."""
+    found = {(one["approach"], one["n_train"]): one for one in load("many_rows")}
+    lines = []
+    for name, learns in LEARNS_FROM.items():
+        fewer, million = (found.get((name, n)) for n in (100_000, 1_000_000))
+        lines.append(
+            {
+                "approach": f"`{name}`",
+                "learns from at most": learns,
+                "fit of 100,000 rows, CPU s": "-" if fewer is None else f"{fewer['cpu_fit']:.1f}",
+                "of 1,000,000": "-" if million is None else f"{million['cpu_fit']:.1f}",
+                "then 10 rows": "-" if million is None else f"{million['cpu_explain']:.1f}",
+                "peak, GiB": "-" if million is None else f"{million['peak_gib']:.2f}",
+            }
+        )
+    return table(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "many-rows": many_rows,
     "peers": beside_peers,
     "forest-peers": forest_peers,
     "shapr": beside_shapr,

@@ -69,6 +69,7 @@ def describe(
         made_by=digest_of_maker(game),
         **_order_of(game),
         link=game.link,
+        n_learned=game.n_learned,
         **precision,
     )
 

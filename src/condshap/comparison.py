@@ -14,8 +14,10 @@ from condshap.exceptions import ApproachError, CondShapError, CondShapWarning, O
 from condshap.explainer import Explainer
 from condshap.explaining import Ready, finish, get_ready
 from condshap.explanation import Explanation
+from condshap.learning import settings_of
 from condshap.options import check_level
 from condshap.ranking import COLUMNS, by_name, compare_explanations
+from condshap.runtime.progress import progress_line
 from condshap.schema import FeatureSchema, listed_columns
 from condshap.types import Model, Table
 
@@ -53,9 +55,11 @@ def compare(
     explainers = [Explainer(model, approach=approach, **options) for approach in chosen]
     found: list[Explanation | Exception] = []
     all_ready = get_all_ready(explainers, X_train, X, categorical=categorical)
-    for ready in all_ready:
+    for i, ready in enumerate(all_ready, start=1):
+        where = f"{describe_approach(ready)} ({i} of {len(all_ready)})"
         try:
-            found.append(finish(ready))
+            with progress_line(where, show=settings_of(ready.explainer).progress, leads=True):
+                found.append(finish(ready))
         except Exception as error:  # of whatever kind: what other approaches have cost must not be lost
             found.append(error)
     finished = [one for one in found if isinstance(one, Explanation)]

@@ -83,7 +83,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Explain one output only, by name or position. An integer that is the name of one class and the position of another,
         such as 1 with classes 1, 2, 3, raises an error: write "name:1" or "position:1". The command line has the same rule.
     seed : int
-        The same seed gives the same answer, whatever the memory budget, jobs, progress bars and other rows: to the last bit
+        The same seed gives the same answer, whatever the memory budget, jobs, progress lines and other rows: to the last bit
         for what condshap computes, and to the model's own rounding where its predictions depend on the batch, as matrix
         products may.
     n_jobs : int
@@ -94,7 +94,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
     memory_budget : str or int
         Limit on the memory that the computation uses beyond its inputs and the value table.
     progress : "auto", True or False
-        Show a progress bar: in a terminal or notebook only, always, or never.
+        Show a line with what is done, how far and how long still: in a terminal or notebook only, always, or never. Where
+        there is neither, True writes a line to stderr every 30 seconds.
     fast_trees : bool
         Evaluate tree ensembles (scikit-learn, XGBoost, LightGBM) with condshap's own compiled code, which is several times
         faster, wherever it gives the model's own numbers to the last bit; all other models are called as they are. `fit`

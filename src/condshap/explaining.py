@@ -103,7 +103,7 @@ def get_ready(
     prepared = prepare(explainer, X_train, categorical, encoded)
     start = time.perf_counter()
     rows = encode_rows(prepared.setup, X)
-    outputs = predict_early(prepared.setup.predictor, rows, settings_of(explainer).memory_budget)
+    outputs = predict_early(prepared.setup.predictor, rows, settings_of(explainer))
     check_probabilities(explainer.link, outputs, what="rows")
     return Ready(explainer, prepared, X, rows, outputs, time.perf_counter() - start)
 

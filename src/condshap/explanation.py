@@ -74,6 +74,8 @@ class Provenance:
     """Whether v(S) was kept, of which MSEv and interactions are made."""
     amortised: dict[str, Any] | None = None
     """Of which labels the network was made that gave these values, and its relative error on held-out rows; else None."""
+    n_learned: int | None = None
+    """Training rows that the approach learned from, where they are a random part of very many; None for all of them."""
 
     @property
     def question(self) -> str:

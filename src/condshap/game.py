@@ -76,9 +76,10 @@ class Game(Setup):
     constants : (M,) values of columns that are constant in training, NaN for the others
     unread : (M,) features that the model never reads and nothing depends on
     draw_check : how training rows compare with draws, None if that was not checked
-    training_rows : (N, M), None in an explainer that was loaded
+    training_rows : (N, M) those that approaches have learned from, None in an explainer that was loaded
     made_by : digest of all that numbers depend on
     warnings, seconds : what was said, and how long it took
+    n_learned : how many `training_rows` are, where they are a random part of those given to `fit`; else None
     """
 
     base_value: Floats
@@ -90,6 +91,7 @@ class Game(Setup):
     made_by: str
     warnings: tuple[str, ...]
     seconds: float
+    n_learned: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

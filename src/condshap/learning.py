@@ -42,11 +42,12 @@ from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
 from condshap.runtime.compiling import show_compiling
 from condshap.runtime.devices import find_accelerator
+from condshap.runtime.progress import progress_line
 from condshap.schema import FeatureSchema, suggest_categorical
 from condshap.seeding import column_sizes
 from condshap.storage.digests import digest_of_fit
 from condshap.types import Indices, Outputs, Rows, Table
-from condshap.values.assignments import Part, make_parts
+from condshap.values.assignments import Part, learning_rows, make_parts
 from condshap.values.engine import ValueEngine
 from condshap.values.interventions import check_intervenes, intervene
 from condshap.values.links import check_link, check_training
@@ -130,10 +131,10 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | 
         check_missing(part.approach, rows, schema, what="training rows")
         check_approach_options(part.approach, rows, schema, plan=_of_features(usual, players, chain))
     examples = without_gaps(rows)
-    budget = settings_of(explainer).memory_budget
+    settings = settings_of(explainer)
     predictor = _find_predictor(explainer, schema, rows, examples)
     knots = find_knots(predictor, schema, rows, explainer.additive)
-    proof = TrainingProof(lambda some: predict_early(predictor, some, budget), rows, examples)
+    proof = TrainingProof(lambda some: predict_early(predictor, some, settings), rows, examples)
     function = read_function(predictor, schema, examples, explainer.additive, knots, proof)
 
     def samples(asked: Sequence[Part]) -> Indices:
@@ -167,7 +168,7 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | 
         check_training(setup.link, base)
         return Prepared(setup, rows, base)
     is_known = function is not None and proof.covers_all
-    outputs = proof.predictions if is_known else predict_early(predictor, rows, budget)
+    outputs = proof.predictions if is_known else predict_early(predictor, rows, settings)
     check_scale(outputs)
     check_training(setup.link, outputs)
     return Prepared(setup, rows, outputs)
@@ -175,7 +176,9 @@ def _prepare(explainer: Explainer, X: Table, categorical: Iterable[str | int] | 
 
 def _train(explainer: Explainer, prepared: Prepared) -> Game:
     setup, rows = prepared.setup, prepared.rows
-    parts = fit_parts(explainer, setup, setup.parts, rows, setup.seed)
+    learned = learning_rows(setup.parts, rows, setup.schema, seed=setup.seed)
+    some = rows if learned is None else rows[learned]
+    parts = fit_parts(explainer, setup, setup.parts, some, setup.seed)
     outputs, settings = prepared.outputs, settings_of(explainer)
     if not setup.is_base_given:
         outputs = predict_rows(setup.predictor, parts, rows, settings, seed=setup.seed, known=outputs)
@@ -187,8 +190,9 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
         error_factors=np.ones((len(setup.masks), len(base_value))),
         constants=find_constants(rows),
         unread=find_unread(setup.predictor, setup.schema, setup.function, parts),
-        draw_check=_check_draws(explainer, setup, parts, rows),
-        training_rows=rows,
+        draw_check=_check_draws(explainer, setup, parts, some),
+        training_rows=some,
+        n_learned=None if learned is None else len(some),
         made_by="",
         warnings=(),
         seconds=0.0,
@@ -197,7 +201,7 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
     if game.target_error is not None:
         game = replace(game, n_samples=_samples_for_target(game, rows, settings))
         game = replace(game, error_factors=error_factors(game, rows, settings))
-    return replace(game, made_by=digest_of_fit(game, prepared.outputs, n_samples=explainer.n_samples))
+    return replace(game, made_by=digest_of_fit(game, rows, prepared.outputs, n_samples=explainer.n_samples))
 
 
 def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: Rows, seed: int) -> tuple[Part, ...]:
@@ -207,7 +211,8 @@ def fit_parts(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows: R
         for option in part.can.leaves_open:
             if getattr(part.approach, option) == "auto":
                 setattr(part.approach, option, getattr(explainer, option))
-        fit_approach(part.approach, rows, setup.schema, plan=plan, seed=seed, predict=setup.predictor)
+        with progress_line("training", show=settings_of(explainer).progress):
+            fit_approach(part.approach, rows, setup.schema, plan=plan, seed=seed, predict=setup.predictor)
     return tuple(parts)
 
 
@@ -366,4 +371,6 @@ def _check_draws(explainer: Explainer, setup: Setup, parts: Sequence[Part], rows
 def _samples_for_target(game: Game, rows: Rows, settings: Settings) -> Indices:
     """Samples per coalition (C,) with which a typical training row of (N, M) reaches `target_error`."""
     parts, aim = answering(game, game.parts, game.function), aim_of(game, game.error_factors)
-    return choose_samples(parts, ValueEngine(game.predictor, settings), rows, game.masks, aim, seed=game.seed)
+    return choose_samples(
+        parts, ValueEngine(game.predictor, replace(settings, progress=False)), rows, game.masks, aim, seed=game.seed
+    )

@@ -244,7 +244,7 @@ WITH_TORCH |= {"amortised/network", "amortised/training", "amortised/likeness"}
 
 
 def test_heavy_packages_are_imported_where_they_are_needed():
-    heavy = {"torch", "matplotlib", "sklego", "polars", "pyarrow", "shap", "xgboost", "lightgbm", "joblib", "tqdm"}
+    heavy = {"torch", "matplotlib", "sklego", "polars", "pyarrow", "shap", "xgboost", "lightgbm", "joblib"}
     found = []
     for module in MODULES:
         allowed = {"torch"} if part_of(module) == "vaeac" or module in WITH_TORCH else set()

@@ -72,7 +72,7 @@ def test_the_contract_of_the_design_is_exported():
         assert getattr(cs, name).__doc__
 
 
-@pytest.mark.parametrize("package", ["torch", "matplotlib", "sklego", "shap", "polars", "xgboost", "lightgbm", "tqdm"])
+@pytest.mark.parametrize("package", ["torch", "matplotlib", "sklego", "shap", "polars", "xgboost", "lightgbm"])
 def test_import_does_not_load(fresh_import, package):
     assert package not in fresh_import[1]
 

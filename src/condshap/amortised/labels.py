@@ -18,7 +18,7 @@ from condshap.amortised.budget import Budget
 from condshap.exceptions import CondShapWarning
 from condshap.explaining import explain_rows
 from condshap.game import Asked
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed
 from condshap.types import Floats, Indices, Outputs, Rows
 from condshap.values.table import Settings
@@ -123,7 +123,7 @@ class Course:
         values, counts, n_seen = labels.values.copy(), labels.counts.copy(), labels.n_labels
         cheap, most = self.teacher.with_few_samples(), min(most, self.most)
         start, show = time.perf_counter() - labels.seconds, self.teacher.settings.progress
-        with make_bar(show=show, total=most, initial=n_seen, desc="labels", unit="row") as bar:
+        with progress_line("explaining rows to learn from", show=show, total=most - n_seen) as line:
             while n_seen < most and not self.budget.is_over(time.perf_counter() - start):
                 turn, first = divmod(n_seen, len(self.rows))
                 some = slice(first, min(first + _BLOCK, len(self.rows), first + most - n_seen))
@@ -132,7 +132,7 @@ class Course:
                 values[some] += (found - values[some]) / (turn + 1)
                 counts[some] += 1
                 n_seen += len(found)
-                bar.update(len(found))
+                line.update(len(found))
         return Labels(values, counts, time.perf_counter() - start)
 
 

@@ -112,6 +112,7 @@ class Capabilities:
     ignores_dependence : draws are not meant to look like rows, so the draw check does not warn
     compares_all_rows : sampling compares all pairs of rows, so the draw check uses fewer of them
     asks_model_to_sample : sampling calls the model, so there is no draw check
+    most_rows : training rows that it learns from; of more, a random part is taken. None: all of them
     leaves_open : options that may be "auto", which the explainer then decides
     packages : packages that affect the numbers, for the provenance
     """
@@ -131,6 +132,7 @@ class Capabilities:
     ignores_dependence: bool = False
     compares_all_rows: bool = False
     asks_model_to_sample: bool = False
+    most_rows: int | None = None
     leaves_open: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
 
@@ -320,6 +322,9 @@ def restore_approach(kind: Any, state: State, *, predict: Callable[[Rows], Outpu
     model = {"predict": predict} if getattr(kind, "needs_model", False) else {}
     return kind.from_state(state, **model)
 
+
+ENOUGH_ROWS = 50_000
+"""Training rows that approaches learn from whose work grows with them for every coalition that is asked for."""
 
 ALL_KINDS = frozenset(Kind)
 CONTINUOUS_ONLY = frozenset({Kind.CONTINUOUS})

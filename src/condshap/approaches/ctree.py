@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import ALL_KINDS, Capabilities, Donors, Outcomes, State
+from condshap.approaches.base import ALL_KINDS, ENOUGH_ROWS, Capabilities, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
 from condshap.numerics.affine import AdditiveFunction, add_terms
@@ -25,7 +25,8 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     """One conditional inference tree per coalition: x_unknown given x_known, both of any kind.
 
     If all rows of the leaf fit into ``n_samples``, all are donors and nothing is random; otherwise the donors are an evenly
-    spaced sample with a random start. Trees are grown when first needed, and kept.
+    spaced sample with a random start. Trees are grown when first needed, and kept. Of more than 50,000 training rows, a
+    random part of that size is used.
 
     Parameters
     ----------
@@ -44,9 +45,15 @@ class Ctree(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        default_samples=250, knows_error=True, expects=True, expects_exactly=True, is_storable=True,
-        checks_options=True, draws_each=True,
-    )  # fmt: skip
+        default_samples=250,
+        knows_error=True,
+        expects=True,
+        expects_exactly=True,
+        is_storable=True,
+        checks_options=True,
+        draws_each=True,
+        most_rows=ENOUGH_ROWS,
+    )
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, Donors, State
+from condshap.approaches.base import CONTINUOUS_ONLY, ENOUGH_ROWS, Capabilities, Donors, State
 from condshap.approaches.gaussian import fit_normal, given_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
@@ -28,7 +28,8 @@ _NUMBERS = 2**19  # held at a time while donors are chosen: 4 MiB, which stays i
 class Empirical(BaseEstimator):  # type: ignore[misc]
     """Kernel weights exp(-D^2 / (2 sigma^2)) in a scaled Mahalanobis distance of the known features.
 
-    Nothing is random: it uses the closest donors that together hold the share `eta` of the weight, at most ``n_samples``.
+    Nothing is random: it uses the closest donors that together hold the share `eta` of the weight, at most ``n_samples``. Of
+    more than 50,000 training rows, a random part of that size lends.
 
     Parameters
     ----------
@@ -73,6 +74,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
             compares_all_rows=True,
             asks_model_to_sample=self.needs_model,
             draws_each=True,
+            most_rows=ENOUGH_ROWS,
         )
 
     def check_options(self, X: Rows, schema: FeatureSchema, *, plan: CoalitionPlan) -> None:

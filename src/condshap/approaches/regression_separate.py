@@ -18,7 +18,7 @@ from condshap.approaches._regression import (
     fit_best,
     level_counts,
 )
-from condshap.approaches.base import ALL_KINDS, Capabilities, State
+from condshap.approaches.base import ALL_KINDS, ENOUGH_ROWS, Capabilities, State
 from condshap.coalitions import CoalitionPlan
 from condshap.runtime.threads import single_threaded_blas
 from condshap.schema import FeatureSchema, Kind
@@ -38,7 +38,8 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    A regression is fitted when its coalition is first needed, and kept. For a linear model of continuous features the
+    A regression is fitted when its coalition is first needed, and kept; of more than 50,000 training rows, to a random part
+    of that size. For a linear model of continuous features the
     default gives the exact answer of a normal distribution with the training rows' mean and covariance.
     """
 
@@ -46,7 +47,9 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     supports: ClassVar[frozenset[Kind]] = ALL_KINDS
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
-    capabilities: ClassVar[Capabilities] = Capabilities(samples=False, is_storable=True, checks_options=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        samples=False, is_storable=True, checks_options=True, most_rows=ENOUGH_ROWS
+    )
 
     def __init__(self, regressor: Any = None) -> None:
         self.regressor = regressor

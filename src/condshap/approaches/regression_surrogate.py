@@ -31,6 +31,7 @@ from condshap.seeding import derive_seed, hash_words
 from condshap.storage.plain_values import pack_estimator, restored_options, stored_options, unpack_estimator
 from condshap.types import Indices, Masks, Outputs, Rows, Values
 
+_MOST_ROWS = 2**18  # training rows; with a copy of each, every one of four members takes its share of `_MAX_ROWS`
 _MAX_ROWS = 2**21
 _MAX_NUMBERS = 2**25  # 256 MiB
 _BLOCK_NUMBERS = 2**22
@@ -42,7 +43,8 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
 
     Every training row is repeated for every non-empty coalition of the plan. If there are many, they are divided among
     several regressors and the predictions averaged: a single one changes with every seed and does not show by how much.
-    A masked number is 0, flagged in a column of its own; a masked level is an extra level.
+    A masked number is 0, flagged in a column of its own; a masked level is an extra level. Of more than 262,144 training
+    rows, a random part of that size is used.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ class RegressionSurrogate(BaseEstimator):  # type: ignore[misc]
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = False
     capabilities: ClassVar[Capabilities] = Capabilities(
-        samples=False, has_members=True, is_storable=True, checks_options=True
+        samples=False, has_members=True, is_storable=True, checks_options=True, most_rows=_MOST_ROWS
     )
 
     def __init__(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from condshap.vaeac.mixture import Mixture
 
 _PAPER_SAMPLES = 250
+_MOST_ROWS = 2**18  # encoded on every scale, these are some hundred MiB
 
 
 @dataclass(kw_only=True, repr=False, eq=False)  # writes the constructor, see `condshap.vaeac.config.VAEACFields`
@@ -31,7 +32,8 @@ class VAEAC(VAEACOptions):
     """An ensemble of small networks that learns all conditional distributions at once; features of any kind.
 
     Rows may have missing values, both in training and when explained. Unknown features are always drawn. Known features that
-    are missing stay missing if the model accepts gaps, and are drawn if it does not.
+    are missing stay missing if the model accepts gaps, and are drawn if it does not. Of more than 262,144 training rows, a
+    random part of that size is used.
 
     Parameters
     ----------
@@ -44,7 +46,7 @@ class VAEAC(VAEACOptions):
     support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
         columns that are not named. With "support" in `scales` it also decides on logarithms and logits
     fill_missing : draw known features that are missing, True or False; "auto" finds out in `fit` if the model accepts gaps
-    progress : show a bar over the training epochs with VLB and IWAE, True or False; "auto" in a terminal or notebook
+    progress : show epochs, the best one so far and the time left, True or False; "auto" in a terminal or notebook
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class VAEAC(VAEACOptions):
             is_storable=True,
             checks_options=True,
             fills_missing=vars(self).get("fills_missing_", False),
+            most_rows=_MOST_ROWS,
             leaves_open=("device", "progress"),
             packages=("torch",),
         )
@@ -126,7 +129,7 @@ class VAEAC(VAEACOptions):
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.ensemble import Networks
         from condshap.vaeac.training.checkpoint import MaskQuery
-        from condshap.vaeac.training.progress import training_bar
+        from condshap.vaeac.training.progress import training_line
         from condshap.vaeac.votes import learn_votes, only_networks
 
         fill = check_choice("fill_missing", self.fill_missing, ("auto", True, False))
@@ -141,7 +144,7 @@ class VAEAC(VAEACOptions):
             learned, support, n_levels = self.repeats_.reduce_rows(X), support[:, kept], [n_levels[j] for j in kept]
             coalitions, probabilities = _hiding(self.repeats_.reduce_masks(coalitions), probabilities)
         asks_for_all = len(plan.masks) == 2 ** len(schema)
-        with training_bar(check_choice("progress", self.progress, ("auto", True, False))) as report:
+        with training_line(check_choice("progress", self.progress, ("auto", True, False))) as report:
             self.networks_ = networks.fit(
                 learned,
                 n_levels,

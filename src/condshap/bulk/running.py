@@ -34,7 +34,7 @@ from condshap.bulk.source import Piece, find_pieces
 from condshap.bulk.wanted import Wanted
 from condshap.exceptions import CondShapError, MissingPackageError, ModelError, OptionError, SchemaError
 from condshap.options import as_path, check_choice, check_folder, check_integer
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import progress_line
 
 if TYPE_CHECKING:
     from condshap.bulk.opening import ExplanationSet
@@ -108,18 +108,12 @@ def _run(maker: Maker, pieces: list[Piece], folder: Path, options: Options, runn
 def _explain(finished: Iterator[Done], folder: Path, plan: Plan, missing: list[Part], progress: str | bool) -> None:
     """Write down every part that is finished, and show how far it is."""
     n_missing = sum(part.n_rows for part in missing)
-    with rows_bar(plan.n_rows, plan.n_rows - n_missing, progress) as step:
+    show, n_before = None if progress == "auto" else bool(progress), plan.n_rows - n_missing
+    with progress_line("explaining", show=show, total=n_missing) as line:
+        note = f"{n_before:,} finished before" if n_before else None
         for done in finished:
             note_done(folder, done)
-            step(done.part.n_rows)
-
-
-@contextmanager
-def rows_bar(n_rows: int, n_before: int, progress: str | bool) -> Iterator[Callable[[int], Any]]:
-    """Show rows, rows a second and the time left; what it gives is told of rows that are finished."""
-    show = None if progress == "auto" else bool(progress)
-    with make_bar(show=show, total=n_rows, initial=n_before, desc="rows", unit="row", unit_scale=True) as bar:
-        yield bar.update
+            line.update(done.part.n_rows, note=note)
 
 
 def run_here(work: Work, rows: Rows, folder: Path) -> Iterator[Done]:

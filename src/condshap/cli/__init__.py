@@ -1,8 +1,8 @@
 """Command line -> the same calls as the API.
 
 Exit codes: 0 on success; 1 with a clear message on stderr and no traceback when a file, table or model does not fit; 2 when
-the command line itself is wrong. Results go to stdout, progress bars and notes to stderr. Help and completion should not
-wait for packages that only the computations need, so functions import those.
+the command line itself is wrong; 130 when Ctrl-C has stopped it. Results go to stdout, progress and notes to stderr. Help
+and completion should not wait for packages that only the computations need, so functions import those.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from condshap.cli.demo_and_study import demo, study
 from condshap.cli.explaining import compare, explain, fit
 from condshap.cli.machine import doctor, warm_up
 from condshap.cli.reports_and_plots import approaches, plot, report
+from condshap.cli.screen import INTERRUPTED, say
 
 app = typer.Typer(
     help="Explain predictions of any model with conditional Shapley values, which account for dependent features.",
@@ -65,7 +66,12 @@ study(app)
 
 def main() -> None:
     """Run the command line: the entry point ``condshap``."""
-    app(prog_name="condshap")
+    try:
+        app(prog_name="condshap")
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            say("Stopped: files that were finished before are kept, and no other was written.")
+        raise
 
 
 def _show_version(wanted: bool) -> None:

@@ -73,7 +73,7 @@ ApproachNames = Annotated[
         autocompletion=available_approaches,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; progress bars and notes go to stderr.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON; progress and notes go to stderr.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from condshap.games.loss_explanation import LossExplanation
 
 
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has stopped, as shells have it."""
+
+
 @contextmanager
 def clear_messages() -> Iterator[None]:
     """Turn errors into one line on stderr and exit code 1, and each warning into one line."""
@@ -36,6 +40,8 @@ def clear_messages() -> Iterator[None]:
         except CondShapError as error:
             say(f"Error: {error}")
             raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
         except OSError as error:
             say(f"Error: {error.filename or 'a file'} must be readable and writable, but {error.strerror or error}.")
             raise typer.Exit(1) from None

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from condshap.coalitions.nested import beginning, checkpoints
 from condshap.exceptions import OptionError
 from condshap.numerics.shapley import can_separate
 from condshap.runtime.announcing import announce
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import Line, progress_line
 from condshap.solvers import ShapleyValues, noise_with_all, solve_pairs
 from condshap.types import Floats, Indices, Masks
 from condshap.values.table import ValueTable
@@ -41,7 +40,7 @@ Estimate = Callable[[Indices, Indices], ValueTable]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show a bar (None: if somebody sees it)."""
+    """Wanted precision, the smallest spread (R, O) to judge by, and whether to show progress (None: if anybody sees it)."""
 
     tolerance: float
     least_spread: Floats
@@ -135,12 +134,12 @@ def converge(
         return new
 
     settled: list[_Settled] = []
-    with _bar(goal) as bar:
+    with progress_line("explaining", show=goal.progress, total=len(goal.least_spread)) as line:
         for n in np.unique(n_known):
             rows = np.flatnonzero(n_known == n)
             here = is_known[:, rows[0]]
             v, v_errors = known.values[here][:, rows], known.std_errors[here][:, rows]
-            settled += _follow(_Open(rows, int(n), v, v_errors), count, plan, pairs, goal, bar)
+            settled += _follow(_Open(rows, int(n), v, v_errors), count, plan, pairs, goal, line)
     result = _gathered(settled, plan, pairs, goal, n_evaluations)
     _announce(settled, result, goal)
     return result
@@ -156,7 +155,7 @@ def _check_errors(new: ValueTable) -> None:
 
 
 def _follow(
-    still: _Open, estimate: Estimate, plan: CoalitionPlan, pairs: Indices, goal: Goal, bar: Any
+    still: _Open, estimate: Estimate, plan: CoalitionPlan, pairs: Indices, goal: Goal, line: Line
 ) -> Iterator[_Settled]:
     """Add coalitions to rows until all have settled."""
     steps = checkpoints(plan.n_players, len(pairs))
@@ -183,7 +182,7 @@ def _follow(
                 rows[done], n_pairs, v[:, done], v_errors[:, done], solved.values[done], solved.std_errors[done],
                 total[done], needs_samples[done],
             )  # fmt: skip
-        _show(bar, int((~done).sum()), float(total.max(initial=0.0)), goal)
+        _tell(line, int(done.sum()), float(total.max(initial=0.0)), goal)
         still = still.without(done)
         if len(still.rows) == 0:
             return
@@ -246,13 +245,8 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
             )
 
 
-def _bar(goal: Goal) -> Any:
-    """Bar that is full when the worst row has settled."""
-    form = "{desc}: {percentage:3.0f} %|{bar}| [{elapsed}<{remaining}{postfix}]"
-    return make_bar(show=goal.progress, total=100, desc="precision", bar_format=form)
-
-
-def _show(bar: Any, n_open: int, worst: float, goal: Goal) -> None:
+def _tell(line: Line, n_settled: int, worst: float, goal: Goal) -> None:
     """Errors fall about as the root of the number of coalitions, so the square is the share of the way."""
-    bar.n = 100 if n_open == 0 else max(bar.n, round(99 * min(1.0, goal.tolerance / max(worst, 1e-300)) ** 2))
-    bar.set_postfix_str(f"{n_open} rows to go, error {worst:.1%}, wanted {goal.tolerance:.1%}")  # fits 80 columns
+    share = 0.99 * min(1.0, goal.tolerance / max(worst, 1e-300)) ** 2
+    note = f"largest error {worst:.1%}, wanted {goal.tolerance:.1%}"
+    line.reach(line.done + n_settled, share=max(line.share or 0.0, share), note=note)

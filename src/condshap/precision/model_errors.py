@@ -19,7 +19,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +29,7 @@ from condshap.explaining import ask, explain_rows
 from condshap.game import Game
 from condshap.learning import refit, settings_of
 from condshap.precision.members import pool_squares
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed, generator, hash_words, stage_word
 from condshap.types import Floats, Masks, Rows, Table
 from condshap.values.host import draw
@@ -58,9 +57,11 @@ def bootstrap_errors(explainer: Explainer, game: Game, X: Table, n_refits: int) 
     def explain(one: Game, how: Settings) -> Explanation:
         return explain_rows(one, ask(one, X, rows, how, time.perf_counter()), how, tolerance)
 
-    first, quiet = explain(game, settings), replace(settings, progress=False)
-    bar = make_bar(range(n_refits), show=settings.progress, total=n_refits, desc="refits", unit="refit")
-    return combine_refits(first, [explain(_refit(explainer, game, training, b), quiet) for b in bar])
+    first, refits = explain(game, settings), []
+    for b in range(n_refits):
+        with progress_line(f"fit {b + 1} of {n_refits}", show=settings.progress, leads=True):
+            refits.append(explain(_refit(explainer, game, training, b), settings))
+    return combine_refits(first, refits)
 
 
 def combine_refits(first: Explanation, refits: list[Explanation]) -> Floats:

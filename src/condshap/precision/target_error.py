@@ -17,6 +17,7 @@ import numpy as np
 from condshap.exceptions import OptionError
 from condshap.numerics.nets import nearest_power_of_two
 from condshap.runtime.announcing import announce
+from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed, generator, row_keys
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.values.assignments import Part
@@ -100,10 +101,13 @@ def reach_target(
         wanted = _batches_wanted(moments.honest(aim.factors) * counts[:, :, None], counts, aim)
         if (wanted == counts).all():
             break
-        for b in range(counts.min(), wanted.max()):
-            needs = (counts <= b) & (b < wanted)
-            more = list(_pairs_of_batch(parts, needs, aim.n_samples, engine.rows_at_once(X.shape[1])))
-            moments = _add_batch(b, engine, X, masks, moments, more, seed)
+        n_rows, work = int((wanted > counts).any(axis=0).sum()), aim.n_samples @ (wanted - counts).sum(axis=1)
+        with progress_line("explaining, more samples", show=engine.settings.progress, total=n_rows) as line:
+            for b in range(counts.min(), wanted.max()):
+                needs = (counts <= b) & (b < wanted)
+                more = list(_pairs_of_batch(parts, needs, aim.n_samples, engine.rows_at_once(X.shape[1])))
+                moments = _add_batch(b, engine, X, masks, moments, more, seed)
+                line.update(n_rows * (aim.n_samples @ needs.sum(axis=1)) / work)
         counts = wanted
     _warn_if_missed(np.sqrt(_worst(moments.honest(aim.factors), aim)), aim.target)
     return moments

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from typing import Any
 
-from condshap.runtime.progress import is_watched
+from condshap.runtime.progress import is_watched, write_above
 
 _wanted: bool | None = None  # of the whole process, because workers compile too
 
@@ -39,12 +38,10 @@ def watch_compiler() -> None:
 
 
 def _say(*, is_kept: bool) -> None:
-    """Write the line, beside bars that may stand there."""
-    from tqdm.auto import tqdm
-
+    """Write the line, above one that moves."""
     often = (
         "once; 'condshap warm-up' does it in advance"
         if is_kept
         else "in every process, because no folder to keep it in can be written: set NUMBA_CACHE_DIR to one"
     )
-    tqdm.write(f"Compiling code for this machine. That takes some seconds, {often}.", file=sys.stderr)
+    write_above(f"Compiling code for this machine. That takes some seconds, {often}.")

@@ -18,7 +18,7 @@ from condshap import __version__
 from condshap.approaches.base import State
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
-from condshap.types import Floats, Outputs
+from condshap.types import Floats, Outputs, Rows
 from condshap.values.assignments import Part
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _CLEARLY = 1e-5
 """Of the largest prediction: what is further apart is no rounding of a model."""
 
 
-def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
-    """Digest of what was learned.
+def digest_of_fit(game: Game, rows: Rows, outputs: Outputs, **options: Any) -> str:
+    """Digest of what was learned from training rows (N, M).
 
     `outputs` (n, O) are what the model predicts for training rows, NaN where that is not known, for a few of which it is
     asked if none is; `options` are others that count.
@@ -55,8 +55,7 @@ def digest_of_fit(game: Game, outputs: Outputs, **options: Any) -> str:
     if game.ordering is not None:
         facts["order"] = repr(game.ordering)
     found = hashlib.sha256(json.dumps(facts, sort_keys=True, default=repr).encode())
-    assert game.training_rows is not None
-    _add(found, game.players.membership, game.training_rows, _rounded(known), _rounded(game.base_value))
+    _add(found, game.players.membership, rows, _rounded(known), _rounded(game.base_value))
     for part in game.parts:
         _add(found, *_arrays_of(part))
     return found.hexdigest()

@@ -64,9 +64,7 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--forest", default="cpu", choices=("sklearn", "cpu", "cuda"), help="how to evaluate forests")
     parser.add_argument("--store", type=Path, metavar="FILE", help="file for results; default: NAME.jsonl")
     parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these methods again")
-    parser.add_argument(
-        "--progress", action="store_true", default=None, help="show a progress bar even without a terminal"
-    )
+    parser.add_argument("--progress", action="store_true", default=None, help="show progress even without a terminal")
     parser.set_defaults(command=run_study)
 
 

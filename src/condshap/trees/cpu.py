@@ -42,22 +42,28 @@ def predict_cpu(packed: PackedTrees, X: npt.NDArray[Any], n_threads: int = 1) ->
     X = np.ascontiguousarray(X, dtype=packed.dtype)
     sums = np.tile(packed.base, (len(X), 1))
 
-    def add(part: slice) -> None:
-        add_trees(X[part], packed.nodes, packed.values, packed.roots, packed.outputs, packed.depth, sums[part])
+    def add(some: slice) -> None:
+        add_trees(X[some], packed.nodes, packed.values, packed.roots, packed.outputs, packed.depth, sums[some])
 
     _in_threads(add, len(X), n_threads)
     return finish(sums, packed.divisor, packed.link, packed.exponential)
 
 
 def _in_threads(work: Callable[[slice], None], n_rows: int, n_threads: int) -> None:
-    """Do the work for all rows, in parts that are worth a thread."""
+    """Do the work for all rows, in pieces of at most a block, by as many threads as are worth it."""
     n_parts = max(1, min(n_threads, n_rows // LEAST))
+    n_pieces = n_parts * -(-n_rows // (n_parts * BLOCK))
+    ends = np.linspace(0, n_rows, n_pieces + 1).astype(int).tolist()
+    pieces = [slice(low, high) for low, high in pairwise(ends)]
     if n_parts == 1:
-        work(slice(0, n_rows))
+        for piece in pieces:  # Ctrl-C waits for compiled code to return
+            work(piece)
         return
-    ends = np.linspace(0, n_rows, n_parts + 1).astype(int).tolist()
-    with ThreadPoolExecutor(n_parts) as pool:
-        list(pool.map(work, (slice(low, high) for low, high in pairwise(ends))))  # a list, so that errors come out
+    pool = ThreadPoolExecutor(n_parts)
+    try:
+        list(pool.map(work, pieces))  # a list, so that errors come out
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @entry_kernel

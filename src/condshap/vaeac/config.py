@@ -12,6 +12,8 @@ MASKINGS = ("uniform", "by_size", "coalitions")
 DRAWS = ("nets", "plain")
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
 _FEW_ROWS = 500
+ROWS_OF_EPOCH = 50_000
+"""Training rows that an epoch goes through at most: many more rows then cost no more steps."""
 _WARMUP, _MOST_WARMUP, _WARMUP_STEPS = 0.15, 0.3, 180  # shares of all epochs, and steps that a warm-up needs
 _WARMUP_OF_FEW = 0.4
 _SHARED = 0.04  # nats a hidden feature from which on latents are worth a warm-up
@@ -72,7 +74,8 @@ class VAEACConfig(VAEACFields):
         "support": logarithms of columns with one end, logits of those with two, and z-scores of the others. Ends are the
         declared ones; otherwise 0 where all training values have one sign, and 0 and 1 for fractions
     n_restarts, restart_epochs : initialisations per member, and for how many epochs they compete by training VLB
-    epochs : at most this many in all, restarts included
+    epochs : at most this many in all, restarts included. An epoch goes through all training rows, or through 50,000 of
+        them, drawn anew each time, if there are more
     batch_size, learning_rate : of Adam
     schedule : of the learning rate: "constant", "cosine" (to 0 over the epochs) or "plateau" (halved for a member whose
         smoothed IWAE has stalled)
@@ -142,9 +145,9 @@ class VAEACConfig(VAEACFields):
         - start at independence below 25 features; from there on it cost accuracy (Burr data, M = 25).
         - members: 3 on standardised and 3 on normal-score columns, in turn; from 25 features on 6 on standardised
           ones, which were nearer to the truth (Burr data, M = 50); 5 where no feature is continuous.
-        - epochs: 200 up to 5000 rows, then 200 sqrt(5000 / N), at least 30: more rows mean more steps per epoch. Large
-          networks, from 25 features on, do so from 1000 rows on: their epochs are slow. With the paper's plain settings
-          (no moving average): 200 below 5000 rows, 100 from there on.
+        - epochs: 200 up to 5000 rows, then 200 sqrt(5000 / N), at least 30: more rows mean more steps per epoch, up to
+          50,000 rows. Large networks, from 25 features on, do so from 1000 rows on: their epochs are slow. With the
+          paper's plain settings (no moving average): 200 below 5000 rows, 100 from there on.
         - batches of 128 rows with learning rate 2e-3; of 32 with 5e-4 below 500 rows, where steps are scarce.
 
         >>> VAEACConfig().resolve(1000, 10, has_continuous=True).epochs
@@ -180,6 +183,7 @@ class VAEACConfig(VAEACFields):
         assert self.batch_size is not None
         if n_rows < _FEW_ROWS:
             return replace(self, kl_warmup=round(_WARMUP_OF_FEW * self.epochs))
+        n_rows = min(n_rows, ROWS_OF_EPOCH)
         enough = _WARMUP_STEPS / max(1.0, n_rows * (1 - self.validation_share) / self.batch_size)
         epochs = min(max(_WARMUP * self.epochs, enough), _MOST_WARMUP * self.epochs)
         return replace(self, kl_warmup=round(epochs) if shared >= _SHARED else 0)
@@ -188,7 +192,7 @@ class VAEACConfig(VAEACFields):
         if self.ema is None:
             return 200 if n_rows < 5000 else 100
         full = 1000 if is_many else 5000
-        return round(min(200.0, max(30.0, 200 * sqrt(full / n_rows))))
+        return round(min(200.0, max(30.0, 200 * sqrt(full / min(n_rows, ROWS_OF_EPOCH)))))
 
 
 _LEAST_INTEGERS = {

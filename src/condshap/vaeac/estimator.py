@@ -71,7 +71,7 @@ class VAEAC(VAEACOptions):
         groups : name -> columns that are always known, or unknown, together; columns left out stand alone
         support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range
             for columns that are not named. With "support" in `scales` it also decides on logarithms and logits
-        progress : show a bar: "auto" (in a terminal or notebook), True or False
+        progress : show how far it is: "auto" (in a terminal or notebook), True or False
         """
         for name in ("networks_", "schema_"):  # a fit that fails leaves nothing that looks fitted
             self.__dict__.pop(name, None)
@@ -92,11 +92,11 @@ class VAEAC(VAEACOptions):
         bounds = self._support(support, schema, rows)
         from condshap.vaeac.ensemble import Networks
         from condshap.vaeac.training.checkpoint import MaskQuery
-        from condshap.vaeac.training.progress import training_bar
+        from condshap.vaeac.training.progress import training_line
 
         masks = MaskQuery.of(known, shares, membership)
         networks = Networks(config, device=self.device)
-        with training_bar(progress) as report:
+        with training_line(progress) as report:
             networks.fit(rows, _n_levels(schema), masks=masks, support=bounds, seed=seed, progress=report)
         self.networks_, self.schema_ = networks, schema
         return self
@@ -113,9 +113,9 @@ class VAEAC(VAEACOptions):
         networks, rows = self._fitted(), self._encode(X)
         epochs = check_integer("epochs", epochs, least=1)
         check_choice("progress", progress, ("auto", True, False))
-        from condshap.vaeac.training.progress import training_bar
+        from condshap.vaeac.training.progress import training_line
 
-        with training_bar(progress) as report:
+        with training_line(progress) as report:
             networks.continue_training(rows, epochs, progress=report)
         return self
 

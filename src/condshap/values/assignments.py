@@ -13,7 +13,9 @@ from condshap.approaches import find_approach
 from condshap.approaches.base import Approach, Capabilities, capabilities_of
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import ApproachError
-from condshap.types import Indices
+from condshap.schema import FeatureSchema
+from condshap.seeding import generator
+from condshap.types import Indices, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,26 @@ def restrict_parts(parts: Sequence[Part], positions: Indices) -> tuple[Part, ...
     """Parts of the coalitions at `positions` (c,), ascending, alone; positions in the new parts count among these."""
     restricted = ((part.approach, np.flatnonzero(np.isin(positions, part.positions))) for part in parts)
     return tuple(Part(approach, found) for approach, found in restricted if len(found))
+
+
+def learning_rows(parts: Sequence[Part], rows: Rows, schema: FeatureSchema, *, seed: int) -> Indices | None:
+    """Positions of the training rows of (N, M) that approaches learn from, ascending; None if these are all.
+
+    They are a random part as large as the approach that takes fewest allows, and one more row for every level, and every
+    gap of a column, that no row of that part has.
+    """
+    most = min((part.can.most_rows or len(rows) for part in parts), default=len(rows))
+    if most >= len(rows):
+        return None
+    rng = generator(seed, "learning rows")
+    chosen = rng.permutation(len(rows))
+    kept, others = chosen[:most], chosen[most:]
+    missed = [others[:0]]
+    for j, feature in enumerate(schema.features):
+        code = np.isnan(rows[:, j]) if feature.levels is None else np.nan_to_num(rows[:, j], nan=-1.0)
+        found, first = np.unique(code[others], return_index=True)
+        missed.append(others[first[~np.isin(found, code[kept])]])
+    return np.unique(np.concatenate([kept, *missed]))
 
 
 def new_approach(approach: str | Approach) -> Any:

@@ -2,7 +2,7 @@
 
 Whoever needs v(S), or a mean over draws, asks the engine: values of explained rows, the pilot that measures errors, further
 batches for `target_error`, predictions of rows with gaps. The engine decides where that is done, on the host or on a device,
-by how many workers and with which bar. Blocks, jobs and bars decide when something is computed, never what.
+by how many workers. Blocks, jobs and bars decide when something is computed, never what.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from condshap.approaches.base import DrawnRows, capabilities_of, is_sampler
 from condshap.models.predictor import Predictor
 from condshap.precision.members import MemberSpread
 from condshap.runtime.memory import rows_that_fit
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import progress_line
 from condshap.seeding import row_keys
 from condshap.types import Indices, Masks, RowKeys, Rows
 from condshap.values.assignments import Part
@@ -77,10 +77,7 @@ class ValueEngine:
         With `by_member` they tell how far members of an ensemble differ.
         """
         runs = (list(some) for _, some in groupby(groups, key=self._goes_to_device))
-        results = chain.from_iterable(self._run_alike(some, by_member=by_member) for some in runs)
-        show, total = self.settings.progress, len(groups)
-        bar: Iterable[list[Moments]] = make_bar(results, show=show, total=total, desc="v(S)", unit="block")
-        yield from bar
+        return chain.from_iterable(self._run_alike(some, by_member=by_member) for some in runs)
 
     def estimate(
         self,
@@ -108,13 +105,16 @@ class ValueEngine:
         requests = [
             (Request(b.approach, X[b.rows], keys[b.rows], masks[b.coalitions], b.n_samples, seed),) for b in blocks
         ]
-        for block, (moments,) in zip(blocks, self.run(requests, by_member=spread is not None), strict=True):
-            found.means[block.coalitions, block.rows] = moments.means
-            found.variances[block.coalitions, block.rows] = moments.variances
-            found.is_nominal[block.coalitions] = moments.is_nominal
-            n_evaluations += moments.n_evaluations
-            if spread is not None and moments.members is not None:
-                spread.add(block.coalitions, block.rows, moments.members, moments.means)
+        work = sum(block.n_draws for block in blocks)
+        with progress_line("explaining", show=self.settings.progress, total=len(X)) as line:
+            for block, (moments,) in zip(blocks, self.run(requests, by_member=spread is not None), strict=True):
+                found.means[block.coalitions, block.rows] = moments.means
+                found.variances[block.coalitions, block.rows] = moments.variances
+                found.is_nominal[block.coalitions] = moments.is_nominal
+                n_evaluations += moments.n_evaluations
+                if spread is not None and moments.members is not None:
+                    spread.add(block.coalitions, block.rows, moments.members, moments.means)
+                line.update(len(X) * block.n_draws / work)
         return replace(found, n_evaluations=n_evaluations)
 
     def rows_at_once(self, n_features: int, most: int = _BLOCK_ROWS) -> int:
@@ -166,7 +166,7 @@ class ValueEngine:
             for start in range(0, len(positions), coalitions_at_once):
                 chosen = positions[start : start + coalitions_at_once]
                 for first in range(0, n_rows, rows_at_once):
-                    yield Block(part.approach, chosen, slice(first, first + rows_at_once), int(k))
+                    yield Block(part.approach, chosen, slice(first, min(first + rows_at_once, n_rows)), int(k))
 
     def _samples_at_once(self, approach: Any, n_features: int, k: int) -> int:
         """Samples of a block, with k of each pair: what fits the device, or the host's budget, if the model is there."""
@@ -188,6 +188,11 @@ class Block:
     coalitions: Indices
     rows: slice
     n_samples: int
+
+    @property
+    def n_draws(self) -> int:
+        """Samples of the block: how much work it is."""
+        return len(self.coalitions) * int(self.rows.stop - self.rows.start) * self.n_samples
 
 
 def draws_on_device(approach: Any) -> bool:

@@ -12,12 +12,14 @@ from condshap.exceptions import ModelError, OptionError
 from condshap.models.predictor import Predictor
 from condshap.options import floats_or_nan
 from condshap.runtime.memory import rows_that_fit
+from condshap.runtime.progress import progress_line
 from condshap.seeding import row_keys
 from condshap.types import LARGEST, SMALLEST, Floats, Indices, Masks, Outputs, Rows
 from condshap.values.assignments import Part
 from condshap.values.engine import Request, ValueEngine
 from condshap.values.table import Settings
 
+_ROWS_AT_ONCE = 2**17  # of many training rows: Ctrl-C waits for the model to return
 _FILLS = 256  # draws of missing values behind the prediction of a row that the model itself refuses
 
 
@@ -38,15 +40,14 @@ def predict_rows(
     ----------
     known : (n, O) what `predict_early` has found before training
     """
-    budget = settings.memory_budget
-    outputs = predict_early(predictor, rows, budget) if known is None else known.copy()
+    outputs = predict_early(predictor, rows, settings) if known is None else known.copy()
     gaps = np.asarray(np.isnan(outputs).any(axis=1))
     fillers = fillers_of(parts)
     if not fillers:
-        outputs[gaps] = predict_complete(predictor, rows[gaps], budget)
+        outputs[gaps] = predict_complete(predictor, rows[gaps], settings)
         return outputs
     everything = np.ones((1, rows.shape[1]), dtype=bool)
-    pieces = list(_pieces(gaps, max(1, rows_that_fit(budget, rows.shape[1]) // _FILLS)))
+    pieces = list(_pieces(gaps, max(1, rows_that_fit(settings.memory_budget, rows.shape[1]) // _FILLS)))
     requests = [
         [Request(fillers[0], rows[some], row_keys(rows[some], predictor.units), everything, _FILLS, seed)]
         for some in pieces
@@ -57,19 +58,23 @@ def predict_rows(
     return outputs
 
 
-def predict_early(predictor: Predictor, rows: Rows, budget: int) -> Outputs:
+def predict_early(predictor: Predictor, rows: Rows, settings: Settings) -> Outputs:
     """Predict those of rows (n, M) that have no gaps, for which nothing need be learned; NaN for the others; (n, O)."""
     outputs = np.full((len(rows), len(predictor.output_names)), np.nan)
     complete = np.logical_not(np.isnan(rows).any(axis=1))
-    outputs[complete] = predict_complete(predictor, rows[complete], budget)
+    outputs[complete] = predict_complete(predictor, rows[complete], settings)
     return outputs
 
 
-def predict_complete(predictor: Predictor, rows: Rows, budget: int) -> Outputs:
+def predict_complete(predictor: Predictor, rows: Rows, settings: Settings) -> Outputs:
     """Predict rows (n, M) that the model takes as they are, in batches that fit the memory budget; (n, O)."""
     outputs = np.empty((len(rows), len(predictor.output_names)))
-    for some in _pieces(np.ones(len(rows), dtype=bool), rows_that_fit(budget, rows.shape[1])):
-        outputs[some] = predictor(rows[some])
+    at_once = min(_ROWS_AT_ONCE, rows_that_fit(settings.memory_budget, rows.shape[1]))
+    show = settings.progress if len(rows) > at_once else False
+    with progress_line("predicting", show=show, total=len(rows)) as line:
+        for some in _pieces(np.ones(len(rows), dtype=bool), at_once):
+            outputs[some] = predictor(rows[some])
+            line.update(len(some))
     return outputs
 
 

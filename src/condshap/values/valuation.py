@@ -115,8 +115,7 @@ def _estimate(
         spread.count_noise(moments.honest(factors[positions]), moments.means)
     if game.target_error is not None:  # of all coalitions
         aim = replace(aim_of(game, factors), n_samples=samples)
-        quiet = replace(engine, settings=replace(settings, progress=False))  # one bar, not one for every round
-        moments = reach_target(parts, quiet, rows, masks, moments, aim, seed=game.seed)
+        moments = reach_target(parts, engine, rows, masks, moments, aim, seed=game.seed)
     return _complete(game, moments, predictions, positions, factors)
 
 

@@ -14,7 +14,7 @@ import condshap
 from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
-from condshap.runtime.progress import make_bar
+from condshap.runtime.progress import progress_line
 from condshap.runtime.threads import single_threaded_blas
 from condshap.seeding import derive_seed
 from condshap.studies.problems.cells import Cell, Problem, speed_up
@@ -90,7 +90,7 @@ def run(
     again : methods to run once more, although the store has them
     device : where networks live, "cpu", "cuda" or "auto"
     forest : where forests are evaluated by condshap's own code, "cpu" or "cuda"; "sklearn" for by scikit-learn
-    progress : a bar, None for one on a terminal only
+    progress : a line that says how far this is, None for one on a terminal only
 
     Returns
     -------
@@ -112,8 +112,10 @@ def run(
     with parallel_config(backend="loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", return_as="generator_unordered")
         done = pool(delayed(run_task)(task, store, device, forest) for task in tasks)
-        for failed in make_bar(done, show=progress, total=len(tasks), desc=study.name):
-            failures += failed
+        with progress_line(study.name, show=progress, total=len(tasks), unit="repetitions") as line:
+            for failed in done:
+                failures += failed
+                line.update()
     return tuple(failures)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from condshap.vaeac.columns.encoded_rows import Batch, EncodedRows, pretended_rates, step_of
-from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.config import ROWS_OF_EPOCH, VAEACConfig
 from condshap.vaeac.network.gradient import BoundGradient
 from condshap.vaeac.network.layers import NetworkShape, Parameters
 from condshap.vaeac.network.objective import Regulariser
@@ -117,7 +117,7 @@ class Run:
         return run
 
     def epoch(self, number: int) -> None:
-        """Go once through the training rows of every model; epochs count from 1."""
+        """Go once through the training rows of every model, or through a random part of very many; epochs count from 1."""
         rate = self.schedule.rate_of(number)
         self.kl_weight.fill_(kl_weight(number, self.task.config.kl_warmup or 0))
         self.is_warm = number > (self.task.config.kl_warmup or 0)
@@ -132,18 +132,24 @@ class Run:
     def _bulks(self) -> Iterator[tuple[Batch, Tensor]]:
         """Batches of one epoch with their noise, many steps at once: leading axes (steps, E, B)."""
         config, shape, generator = self.task.config, self.parameters.shape, self.task.generator
-        E, n_train = self.training.shape
         assert config.batch_size is not None
+        E, n_train = self.training.shape
         B = min(config.batch_size, n_train)
-        n_steps = ceil(n_train / B)
-        order = shuffle(E, n_train, generator)
-        order = torch.cat([order, shuffle(E, n_train, generator)[:, : n_steps * B - n_train]], dim=1)
-        rows = self.training.gather(1, order).view(E, n_steps, B).transpose(0, 1)
+        n_steps = ceil(min(n_train, ROWS_OF_EPOCH) / B)
+        rows = self.training.gather(1, self._order(n_steps * B)).view(E, n_steps, B).transpose(0, 1)
         at_once = max(1, _BULK // (E * B * (shape.full_width + shape.latent)))
         for start in range(0, n_steps, at_once):
             some = rows[start : start + at_once]
             noise = torch.randn(*some.shape, shape.latent, generator=generator, device=generator.device)
             yield self._batch(some), noise
+
+    def _order(self, n: int) -> Tensor:
+        """Positions (E, n) among the training rows, in the order of an epoch."""
+        generator, (E, n_train) = self.task.generator, self.training.shape
+        if n_train > ROWS_OF_EPOCH:  # shuffling all of them would take as long as the steps
+            return torch.randint(n_train, (E, n), generator=generator, device=generator.device)
+        again = n - n_train  # to fill the last batch
+        return torch.cat([shuffle(E, n_train, generator), shuffle(E, n_train, generator)[:, :again]], dim=1)
 
     def _batch(self, rows: Tensor) -> Batch:
         """Inputs and targets of rows (..., E, B) with freshly drawn masks."""
