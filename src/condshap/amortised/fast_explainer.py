@@ -21,7 +21,6 @@ from condshap.assembly import describe
 from condshap.exceptions import ModelError, listing
 from condshap.explaining import encode_rows
 from condshap.explanation import Explanation
-from condshap.games.links import check_probabilities, linked
 from condshap.learning import settings_of
 from condshap.options import as_path, check_choice
 from condshap.runtime.announcing import announce, overheard
@@ -29,6 +28,7 @@ from condshap.schema import FeatureSchema
 from condshap.storage.digests import digest_of_maker
 from condshap.tables.reading import snapshot
 from condshap.types import Floats, Masks, Outputs, Rows, Table
+from condshap.values.links import check_probabilities, linked
 from condshap.values.predictions import check_scale, predict_rows
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from condshap.amortised.learned import Learned, Network, Question
 from condshap.amortised.likeness import Likeness
 from condshap.amortised.training import Lesson, train
 from condshap.exceptions import OptionError, SchemaError
-from condshap.games.links import check_probabilities, linked
 from condshap.options import check_integer, check_positive
 from condshap.runtime.announcing import announce
 from condshap.seeding import generator, row_keys
 from condshap.types import Floats, Indices, Outputs, Rows
+from condshap.values.links import check_probabilities, linked
 from condshap.values.null_players import find_null_players
 from condshap.values.predictions import check_scale, predict_rows
 from condshap.values.table import Settings
