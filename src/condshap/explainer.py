@@ -242,10 +242,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X_pool : rows (N, M) like those to be explained later; `seed` splits them, samples and trains
-        budget : for explaining rows with few samples each, to learn from: seconds, or as text "20000 rows", which can be
-            repeated; a small pool is gone through several times
-        target : relative error on held-out rows at which to stop earlier
-        calibration_rows : rows to hold out and explain at full precision, beyond the budget, for errors and intervals
+        budget : of explaining rows with few samples each: seconds, or a text such as "20000 rows", which can be repeated
+        target, calibration_rows : relative error at which to stop earlier, and rows to hold out for errors and intervals
         """
         from condshap.amortised.fast_explainer import amortise
 
