@@ -30,8 +30,7 @@ from condshap.values.predictions import predict_rows
 from condshap.views.rows import labels_of, with_draws
 
 if TYPE_CHECKING:
-    from condshap.amortised.fast_explainer import FastExplainer
-    from condshap.bulk.opening import ExplanationSet
+    from condshap import ExplanationSet, FastExplainer
 
 
 class Explainer(BaseEstimator):  # type: ignore[misc]
@@ -242,16 +241,13 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         calibration_rows: int = 500,
         seed: int = 0,
     ) -> FastExplainer:
-        """Teach a network the values of rows like those of a pool, so that it explains more of them in microseconds each.
+        """Teach a network the values of rows like those of a pool, to explain many more of them quickly.
 
         Parameters
         ----------
-        X_pool : rows (N, M) like those to be explained later, such as training rows; the more, the better
-        budget : for explaining pool rows with few samples each, from which the network learns: seconds, or a number of rows
-            as text, "20000 rows", which gives the same answer on any machine. A small pool is gone through several times
-        target : relative error on held-out rows at which to stop earlier
-        calibration_rows : rows to hold out and explain at full precision, beyond the budget, for errors and intervals
-        seed : of the choice of held-out rows, samples and networks
+        X_pool : rows (N, M) like those to be explained later; `seed` splits them, samples and trains
+        budget : of explaining rows with few samples each: seconds, or a text such as "20000 rows", which can be repeated
+        target, calibration_rows : relative error at which to stop earlier, and rows to hold out for errors and intervals
         """
         from condshap.amortised.fast_explainer import amortise
 
@@ -282,17 +278,15 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         rows_per_part : rows that are explained and written together; by default as many as suit `memory_budget`
         columns : further columns of the source to be carried along
         key : column that names every row once; `ExplanationSet.rows` finds rows by it
-        cluster : None for this process; a ``dask.distributed.Client``, the address of a scheduler, or a number of local
-            processes
+        cluster : None for here; a ``dask.distributed.Client``, the address of a scheduler, or a number of local processes
         resume : whether to go on with what is in the folder; if not, it must be empty
         values : "full", or "compact" for values, errors, base value and prediction alone, without v(S) and the rows
         """
         from condshap.bulk.maker import maker_of
         from condshap.bulk.running import Options, explain_dataset
 
-        options = Options(rows_per_part, columns, key, cluster, resume, values)
         maker = maker_of(self, self._game(), n_jobs=None if cluster is None else 1)
-        return explain_dataset(maker, source, out, options)
+        return explain_dataset(maker, source, out, Options(rows_per_part, columns, key, cluster, resume, values))
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.

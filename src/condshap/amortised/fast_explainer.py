@@ -20,7 +20,7 @@ from condshap.approaches.base import State
 from condshap.assembly import describe
 from condshap.exceptions import ModelError, listing
 from condshap.explaining import encode_rows
-from condshap.explanation import Explanation
+from condshap.explanation import Explanation, Provenance
 from condshap.learning import settings_of
 from condshap.options import as_path, check_choice
 from condshap.runtime.announcing import announce, overheard
@@ -97,8 +97,10 @@ class FastExplainer:
                 values[is_unlike], errors[is_unlike] = self._explain_exactly(rows[is_unlike], outputs[is_unlike])
             else:
                 _announce_unlike(is_unlike)
-        seconds = time.perf_counter() - start
-        return self._assemble(X, values, errors, linked(game.link, outputs), is_unlike, seconds, warned, fallback)
+        device, seconds = settings_of(self.explainer).device, time.perf_counter() - start
+        about = describe(game, game.plan, game.n_samples, seconds=seconds, device=device, warned=warned)
+        about = replace(about, has_table=False, amortised=self.learned.facts | {"fallback": fallback})
+        return self._assemble(X, values, errors, linked(game.link, outputs), is_unlike, about)
 
     __call__ = explain
 
@@ -191,24 +193,13 @@ class FastExplainer:
         return by_output(found), found.std_errors.reshape(shape)
 
     def _assemble(
-        self,
-        X: Table,
-        values: Floats,
-        errors: Floats,
-        outputs: Outputs,
-        is_unlike: Masks,
-        seconds: float,
-        warned: list[str],
-        fallback: str | None,
+        self, X: Table, values: Floats, errors: Floats, outputs: Outputs, is_unlike: Masks, about: Provenance
     ) -> Explanation:
-        game, settings = self.game, settings_of(self.explainer)
-        squeeze = values.shape[2] == 1
+        game, squeeze = self.game, values.shape[2] == 1
 
         def shaped(array: Floats) -> Floats:
             return np.ascontiguousarray(array[..., 0] if squeeze else array)
 
-        about = describe(game, game.plan, game.n_samples, seconds=seconds, device=settings.device, warned=warned)
-        facts = self.learned.facts | {"fallback": fallback}
         base = np.broadcast_to(linked(game.link, game.base_value), outputs.shape)
         return Explanation(
             values=shaped(values),
@@ -221,7 +212,7 @@ class FastExplainer:
             player_names=game.players.names,
             output_names=game.predictor.output_names,
             membership=tuple(tuple(np.flatnonzero(row).tolist()) for row in game.players.membership),
-            provenance=replace(about, has_table=False, amortised=facts),
+            provenance=about,
             unlike_pool=is_unlike,
         )
 

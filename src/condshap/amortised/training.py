@@ -17,7 +17,7 @@ from condshap.types import Floats, Indices
 from condshap.vaeac.threads import single_threaded_torch
 
 _BATCH = 256
-_MIN_STEPS, _MAX_STEPS, _EPOCHS = 600, 6000, 100
+_MIN_STEPS, _MAX_STEPS, _EPOCHS = 2400, 6000, 100
 _RATE, _DECAY = 3e-3, 1e-1
 _CHECKS = 20  # of rows that stop training early
 _PATIENCE = 6  # checks without a better one
