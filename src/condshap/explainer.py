@@ -12,21 +12,20 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from sklearn.base import BaseEstimator
 
 from condshap.approaches.base import Approach
+from condshap.bulk.options import Options as RunOptions
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import NotFittedError, OptionError
 from condshap.explaining import ask, encode_rows, explain_rows, finish, get_ready
 from condshap.explanation import Explanation
-from condshap.game import Asked, Game
+from condshap.game import Game
 from condshap.games.explaining_losses import explain_loss_rows
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.losses import LossFunction, make_losses
 from condshap.learning import learn, prepare, settings_of
 from condshap.options import as_path, check_integer
-from condshap.precision.automatic import explain_until, known_table
-from condshap.storage.digests import check_explanation, check_maker
+from condshap.precision.automatic import refine_rows
+from condshap.storage.digests import check_explanation
 from condshap.types import Floats, Model, Table
-from condshap.values.links import linked
-from condshap.values.predictions import predict_rows
 from condshap.views.rows import labels_of, with_draws
 
 if TYPE_CHECKING:
@@ -257,13 +256,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         self,
         source: Any,
         out: str | Path,
-        *,
-        rows_per_part: int | None = None,
-        columns: Sequence[str] | None = None,
-        key: str | None = None,
-        cluster: Any = None,
-        resume: bool = True,
-        values: str = "full",
+        **options: Any,
     ) -> ExplanationSet:
         """Explain all rows of a dataset that need not fit into memory, part by part, into a folder.
 
@@ -283,10 +276,11 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         values : "full", or "compact" for values, errors, base value and prediction alone, without v(S) and the rows
         """
         from condshap.bulk.maker import maker_of
-        from condshap.bulk.running import Options, explain_dataset
+        from condshap.bulk.running import explain_dataset
 
-        maker = maker_of(self, self._game(), n_jobs=None if cluster is None else 1)
-        return explain_dataset(maker, source, out, Options(rows_per_part, columns, key, cluster, resume, values))
+        chosen = RunOptions(**options)
+        maker = maker_of(self, self._game(), n_jobs=None if chosen.cluster is None else 1)
+        return explain_dataset(maker, source, out, chosen)
 
     def refine(self, explanation: Explanation, *, tolerance: float) -> Explanation:
         """Continue an explanation that this explainer made with ``n_coalitions="auto"`` to a smaller tolerance.
@@ -297,7 +291,6 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         if you had asked for the smaller tolerance from the start: to the last bit for what condshap computes, and to the
         model's own rounding where its predictions depend on the batch.
         """
-        start, settings = time.perf_counter(), settings_of(self)
         check_explanation(explanation)
         game = self._game()
         rows = encode_rows(game, explanation.data)
@@ -305,11 +298,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
             raise OptionError(
                 f"refine needs an explainer fitted with n_coalitions='auto', got {self.n_coalitions!r}. Fit one with 'auto'."
             )
-        known = known_table(explanation, game)
-        found = predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed)
-        check_maker(explanation, game, linked(game.link, found))
-        asked = Asked(explanation.data, rows, known.values[-1] if game.link is None else found, start)
-        return explain_until(tolerance, game, asked, settings, known, before=explanation)
+        return refine_rows(tolerance, game, explanation, rows, settings_of(self))
 
     def estimate_model_errors(self, X: Table, *, n_refits: int = 8) -> Floats:
         """Estimate how far the values of rows (R, M) are off because the features' distribution was learned.
@@ -346,8 +335,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         from condshap.values.conditional_rows import draw_rows, find_known
 
         game = self._game()
-        n_draws = check_integer("n", n, least=1)
-        mask = find_known(game, known)
+        mask, n_draws = find_known(game, known), check_integer("n", n, least=1)
         drawn = draw_rows(game, encode_rows(game, X), mask, n_draws)
         table = game.schema.decode(drawn.reshape(-1, len(mask)))
         return with_draws(table, labels_of(X, len(drawn)), n_draws)
@@ -417,3 +405,4 @@ def _with_options_spelled_out(function: Any, kind: type) -> None:
 
 
 _with_options_spelled_out(explain, Explainer)
+_with_options_spelled_out(Explainer.explain_dataset, RunOptions)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +17,7 @@ from condshap.amortised.learned import Learned
 from condshap.amortised.learning import Options, ask_network, learn_pool
 from condshap.approaches.base import State
 from condshap.assembly import describe
+from condshap.bulk.options import Options as RunOptions
 from condshap.exceptions import ModelError, listing
 from condshap.explaining import encode_rows
 from condshap.explanation import Explanation, Provenance
@@ -109,20 +109,15 @@ class FastExplainer:
         source: Any,
         out: str | Path,
         *,
-        rows_per_part: int | None = None,
-        columns: Sequence[str] | None = None,
-        key: str | None = None,
-        cluster: Any = None,
-        resume: bool = True,
-        values: str = "full",
         fallback: str | None = None,
+        **options: Any,
     ) -> ExplanationSet:
         """Explain all rows of a dataset, part by part, into a folder, as `Explainer.explain_dataset` does.
 
-        With "full" values parts keep the rows; neither kind has v(S). `fallback` is that of `explain`.
+        The options are the same. With "full" values parts keep the rows; neither kind has v(S). `fallback` is that of
+        `explain`.
         """
         from condshap.bulk.maker import Maker
-        from condshap.bulk.running import Options as RunOptions
         from condshap.bulk.running import explain_dataset
 
         check_choice("fallback", fallback, (None, "exact"))
@@ -134,7 +129,7 @@ class FastExplainer:
         }
         explain = partial(self._quiet().explain, fallback=fallback)
         maker = Maker(explain, self.game.schema, facts, _ROWS_PER_PART, self.explainer.progress)
-        return explain_dataset(maker, source, out, RunOptions(rows_per_part, columns, key, cluster, resume, values))
+        return explain_dataset(maker, source, out, RunOptions(**options))
 
     def _quiet(self) -> FastExplainer:
         """The same without bars and warnings of its own, which a run of many parts does not want."""

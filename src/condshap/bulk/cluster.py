@@ -18,9 +18,8 @@ from distributed import CancelledError, Client, Future, KilledWorker, LocalClust
 
 from condshap import __version__
 from condshap.bulk.manifest import PARTIAL, Done
-from condshap.bulk.part_files import Work, write_part
+from condshap.bulk.part_files import Rows, Runner, Work, write_part
 from condshap.bulk.parts import Part
-from condshap.bulk.running import Rows, Runner
 from condshap.exceptions import ClusterError, CondShapError, OptionError
 from condshap.options import check_integer
 from condshap.runtime.announcing import announce

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -147,3 +147,8 @@ def read_numbers(folder: Path, done: Done) -> tuple[tuple[list[str], list[str]],
         np.stack([numbers_of(read, f"{kind}/{i}") for i in range(len(names[0]))], axis=1) for kind in kinds
     )
     return names, values, np.hypot(std_errors, model_errors)
+
+
+Rows: TypeAlias = Iterable[tuple[Part, Any]]
+Runner: TypeAlias = Callable[[Work, Rows, Path], Iterator[Done]]
+"""Explains parts with their rows, writes them to a folder, and tells of each when it is finished."""

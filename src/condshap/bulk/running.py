@@ -7,9 +7,8 @@ whatever reason, is continued by the same call.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +27,8 @@ from condshap.bulk.manifest import (
     note_plan,
     read_manifest,
 )  # fmt: skip
-from condshap.bulk.part_files import Work, write_part
+from condshap.bulk.options import Options
+from condshap.bulk.part_files import Rows, Runner, Work, write_part
 from condshap.bulk.parts import Part, Plan, make_plan, read_parts
 from condshap.bulk.source import Piece, find_pieces
 from condshap.bulk.wanted import Wanted
@@ -38,22 +38,6 @@ from condshap.runtime.progress import progress_line
 
 if TYPE_CHECKING:
     from condshap.bulk.opening import ExplanationSet
-
-Rows = Iterable[tuple[Part, Any]]
-Runner = Callable[[Work, Rows, Path], Iterator[Done]]
-"""Explains parts with their rows, writes them to a folder, and tells of each when it is finished."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What may be chosen of a run; see `condshap.Explainer.explain_dataset`."""
-
-    rows_per_part: int | None = None
-    columns: Any = None
-    key: str | None = None
-    cluster: Any = None
-    resume: bool = True
-    values: str = "full"
 
 
 def explain_dataset(maker: Maker, source: Any, out: Any, options: Options) -> ExplanationSet:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,19 +11,19 @@ from condshap.assembly import assemble_explanation, describe, warn_if_blurred
 from condshap.coalitions.nested import beginning
 from condshap.exceptions import OptionError
 from condshap.explanation import Explanation
+from condshap.game import Asked, Game
 from condshap.models.additive_proof import warn_if_missed
 from condshap.options import check_tolerance
 from condshap.precision.convergence import Goal, converge, least_spread
 from condshap.precision.members import MemberSpread
 from condshap.runtime.announcing import overheard
-from condshap.types import Indices
+from condshap.storage.digests import check_maker
+from condshap.types import Indices, Rows
 from condshap.values.links import linked, linked_range
 from condshap.values.null_players import find_null_players, settle
+from condshap.values.predictions import predict_rows
 from condshap.values.table import Settings, ValueTable
 from condshap.values.valuation import is_read, value_table
-
-if TYPE_CHECKING:
-    from condshap.game import Asked, Game
 
 
 def explain_until(
@@ -76,6 +75,15 @@ def explain_until(
     if before is not None and before.provenance.model_errors_from is not None:
         return explanation.with_model_errors(before.model_errors, source=before.provenance.model_errors_from)
     return explanation
+
+
+def refine_rows(tolerance: float, game: Game, explanation: Explanation, rows: Rows, settings: Settings) -> Explanation:
+    """Go on with an explanation of encoded rows (R, M) to a smaller tolerance, if game and model are still those of it."""
+    start, known = time.perf_counter(), known_table(explanation, game)
+    found = predict_rows(game.predictor, game.parts, rows, settings, seed=game.seed)
+    check_maker(explanation, game, linked(game.link, found))
+    asked = Asked(explanation.data, rows, known.values[-1] if game.link is None else found, start)
+    return explain_until(tolerance, game, asked, settings, known, before=explanation)
 
 
 def _first_spread(game: Game, positions: Indices, n_rows: int) -> MemberSpread:
