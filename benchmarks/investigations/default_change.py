@@ -1,7 +1,7 @@
 """Did advice, warm-up and companions, the default of `vaeac` since then, cost anything on the paper's designs?
 
-Answer: hardly. Of 22 cells 13 got better, and two worse by more than 5 % and two standard errors; of these the categorical one
-is not worse on new repetitions, and Burr data have too few of them to tell.
+Answer: hardly. Of 22 cells 13 got better, and two worse by more than 5 % and two standard errors; of these the categorical
+one is not worse on new repetitions, and Burr data have too few of them to tell.
 
 Before is docs/results/data, run by the default that had none of the three. After are the stores
 ``results/default_change-STUDY.jsonl``, made by ``condshap study run STUDY --methods vaeac --repetitions 5`` with filters.
