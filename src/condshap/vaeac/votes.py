@@ -10,7 +10,7 @@ of phi given x_S. With w the votes,
     \quad w \ge 0, \; \sum_i w_i = 1.
 
 w_0 is half the networks and half the first linear member, and lambda twice the standard error of the difference between the
-losses of these two: what a hundred rows cannot tell is shared out, what a thousand can tell is not.
+losses of these two: what a hundred rows cannot tell is shared out. With 500 rows or more lambda is 0.
 
 phi holds the columns themselves and random waves cos(a'x + b), so that means count, and so do shapes and what hidden
 features have to do with each other. No model is asked. Members are judged on rows that they have not seen.
@@ -39,6 +39,7 @@ _WAVES = 48
 _STREAMS = ("first", "second")
 _FAR = 3.0  # standard deviations beyond which a number counts as there
 _LEAST_VOTE = 0.04
+_FEW_ROWS = 500
 _DOUBT = 2.0  # standard errors, by normal, Burr and mixed designs of 100 rows
 
 
@@ -65,7 +66,7 @@ def learn_votes(
         chosen = rng.choice(len(masks), size=min(_COALITIONS, len(masks)), p=probabilities, replace=False)
         found.append(judge.compare(e, held, masks[chosen]))
     gram, products = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    prior = half_linear(len(networks.linear_names), len(companions))
+    prior = half_linear(len(networks.linear_names) if len(X) < _FEW_ROWS else 0, len(companions))
     return in_hundredths(simplex_least_squares(*doubted(gram, products, prior)))
 
 
