@@ -101,7 +101,7 @@ def test_votes_are_shared_where_rows_cannot_tell_and_decide_where_they_can(seed)
 
 
 def test_without_a_linear_member_there_is_nothing_to_share_with():
-    gram, products = judged(20, 1.0)
+    gram, products = judged(20, own=1.0, seed=0)
     found = doubted(gram, products, half_linear(0, 0))
     for part, plain in zip(found, (gram, products), strict=True):
         assert np.array_equal(part, plain.sum(axis=0))
