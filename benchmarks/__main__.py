@@ -13,7 +13,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FOLDERS = {"speed": "How fast, how much memory, beside whom", "investigations": "Questions that were asked once"}
 OTHERS = {"league": "benchmarks.league.run", "figures": "benchmarks.figures"}
-WORKERS = ("peers_worker",)
+WORKERS = ("peers_worker", "training_worker")
 """Run by other benchmarks, in processes of their own."""
 
 

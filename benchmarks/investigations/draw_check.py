@@ -20,11 +20,21 @@ import condshap as cs
 from benchmarks.investigations.draws.approaches import Margins
 from benchmarks.investigations.draws.cells import RHO, right_cells, wrong_cells
 from benchmarks.investigations.draws.tables import duplicates, gems, hidden_tables, normals
+from benchmarks.investigations.model_errors import pose_design
 from benchmarks.lib.measure import measure
 from benchmarks.lib.report import parser, publish, read, table
 from condshap.approaches.vaeac import VAEAC
 from condshap.draw_check.checking import check_draws
 from condshap.draw_check.result import DrawCheck
+
+VALUED = {
+    "equal-4-300": ("ctree", "gaussian", "copula"),
+    "burr-5-300": ("ctree", "gaussian", "copula"),
+    "duplicates-6-300": ("ctree", "gaussian", "copula"),
+    "mixed-M4-300": ("ctree",),
+}
+"""Designs whose true values are known, by `model_errors.pose_design`, and approaches beside networks."""
+N_VALUED = 4  # repetitions
 
 
 def constant_model(X: Any) -> Any:
@@ -127,14 +137,59 @@ def run_collapsed() -> list[dict[str, Any]]:
     return lines
 
 
+def run_values() -> list[dict[str, Any]]:
+    """Errors of Shapley values, over their mean size, of networks and of what the warning names instead."""
+    lines = []
+    for design, others in VALUED.items():
+        for repetition in range(N_VALUED):
+            model, X_train, X, plan, base, phi = pose_design(design, repetition)
+            errors, scores = {}, {}
+            for approach in ("vaeac", *others):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    options: dict[str, Any] = {"coalitions": plan, "base_value": base, "seed": repetition}
+                    explainer = cs.Explainer(model, approach=approach, **options, progress=False).fit(X_train)
+                    values = explainer.explain(X).values
+                errors[approach] = float(np.abs(values - phi).mean() / np.abs(phi).mean())
+                check = explainer.draw_check_
+                scores[approach] = 0.0 if check is None else check.score
+            lines.append({"data": design, "repetition": repetition, "errors": errors, "scores": scores})
+            print(lines[-1], flush=True)
+    return lines
+
+
+def values_lines(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean errors of each design, apart where the check of networks warned and where it did not."""
+    lines = []
+    for design in dict.fromkeys(line["data"] for line in found):
+        for warned in (True, False):
+            some = [line for line in found if line["data"] == design and (line["scores"]["vaeac"] >= 1) == warned]
+            if some:
+                means = pd.DataFrame([line["errors"] for line in some]).mean()
+                shown = ", ".join(f"{name} {means[name]:.3f}" for name in means.index[1:])
+                about = {"design": design, "warned": "yes" if warned else "no", "fits": len(some)}
+                best = f"{means['vaeac'] / means.iloc[1:].min():.2f}"
+                lines.append(
+                    {**about, "error of vaeac": f"{means['vaeac']:.3f}", "of others": shown, "over their best": best}
+                )
+    return lines
+
+
 def main(arguments: list[str] | None = None) -> None:
     options = parser("draw_check", __doc__)
     options.add_argument(
         "--quick", action="store_true", help="one seed and few rows, to see that it runs; nothing is stored"
     )
     options.add_argument("--networks", action="store_true", help="run networks again, and keep the other results")
+    options.add_argument(
+        "--values", action="store_true", help="what alarms mean for values, and keep the other results"
+    )
     given = options.parse_args(arguments)
-    before = read("draw_check") if given.networks else None
+    before = read("draw_check") if given.networks or given.values else None
+    if before is not None and given.values:
+        results = {**before["results"], "values": run_values()}
+        publish("draw_check", results, tables_of(results), write=given.write)
+        return
     if before is not None:
         kept = [line for line in before["results"]["right"] if line["approach"] != "vaeac"]
         again = {"right": [*kept, *run_right(quick=False, networks_only=True)], "collapsed": run_collapsed()}
@@ -146,6 +201,7 @@ def main(arguments: list[str] | None = None) -> None:
         "wrong": run_wrong(given.quick),
         "hidden": run_hidden(given.quick),
         "collapsed": [] if given.quick else run_collapsed(),
+        "values": [] if given.quick else run_values(),
         "cost": [] if given.quick else [*cost(1000, 10), *cost(100_000, 20)],
     }
     if given.quick:
@@ -167,11 +223,14 @@ def tables_of(results: dict[str, Any]) -> str:
         "wrong": "The truth made worse",
         "hidden": "Dependence that is hard to see, drawn without it; N = 1000, M = 3 (or 2 numbers and a level)",
         "collapsed": "Columns that repeat each other",
+        "values": "What an alarm about networks means for Shapley values",
         "cost": "What it costs",
     }
     for name, title in titles.items():
-        if results[name]:
-            parts += [f"### {title}", table([_shown_line(line) for line in results[name]])]
+        lines = results.get(name)
+        if lines:
+            shown = values_lines(lines) if name == "values" else lines
+            parts += [f"### {title}", table([_shown_line(line) for line in shown])]
     return "\n\n".join(parts)
 
 

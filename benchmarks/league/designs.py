@@ -81,14 +81,19 @@ def pose(design: Normal, repetition: int) -> Posed:
     """Draw rows, fit the forest and find the truth."""
     from sklearn.ensemble import RandomForestRegressor
 
-    rng = np.random.default_rng([design.M, design.N, repetition])
-    rows = rng.multivariate_normal(np.zeros(design.M), design.correlations(), size=design.N + N_ROWS)
-    frame = pd.DataFrame(rows, columns=[f"f{j}" for j in range(design.M)])
-    X_train, X = frame.iloc[: design.N], frame.iloc[design.N :].reset_index(drop=True)
+    X_train, X = draw_rows(design, repetition)
     forest = RandomForestRegressor(N_TREES, min_samples_leaf=5, random_state=repetition)
     forest.fit(X_train, smooth_response(X_train, seed=repetition))
     plan, base = make_plan(design.M, None, seed=0), float(forest.predict(X_train).mean())
     return Posed(X_train, X, forest, plan, base, *find_truth(design, forest, X, plan, base))
+
+
+def draw_rows(design: Normal, repetition: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training rows, and rows to explain."""
+    rng = np.random.default_rng([design.M, design.N, repetition])
+    rows = rng.multivariate_normal(np.zeros(design.M), design.correlations(), size=design.N + N_ROWS)
+    frame = pd.DataFrame(rows, columns=[f"f{j}" for j in range(design.M)])
+    return frame.iloc[: design.N], frame.iloc[design.N :].reset_index(drop=True)
 
 
 def find_truth(design: Normal, forest: Any, X: pd.DataFrame, plan: CoalitionPlan, base: float) -> tuple[Floats, float]:

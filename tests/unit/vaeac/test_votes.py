@@ -9,7 +9,7 @@ from condshap.coalitions import all_coalitions
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.mixture import share_out
-from condshap.vaeac.votes import Features, learn_votes, simplex_least_squares
+from condshap.vaeac.votes import Features, doubted, half_linear, learn_votes, simplex_least_squares
 
 PLAN = all_coalitions(4).mask_distribution()
 
@@ -81,6 +81,30 @@ def test_weights_on_the_simplex_are_the_best_ones():
         others = others[(others >= 0.04).all(axis=1)]
         losses = ((target[:, None] - design @ others.T) ** 2).sum(axis=0)
         assert ((target - design @ found) ** 2).sum() <= losses.min() + 1e-9
+
+
+def judged(n, own, seed):
+    """Products of two members that err alike, the second a little more, on n rows."""
+    rng = np.random.default_rng(seed)
+    truth, shared, more = (rng.normal(size=(n, 20)) for _ in range(3))
+    members = np.stack([truth + shared, truth + shared + own * more], axis=1)
+    return members @ members.swapaxes(1, 2), np.einsum("nif,nf->ni", members, truth)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_votes_are_shared_where_rows_cannot_tell_and_decide_where_they_can(seed):
+    prior = half_linear(1, 0)[:2]
+    gram, products = judged(10, own=0.1, seed=seed)
+    assert simplex_least_squares(gram.sum(axis=0), products.sum(axis=0)).max() == pytest.approx(1.0)
+    assert simplex_least_squares(*doubted(gram, products, prior)).max() < 0.8
+    assert simplex_least_squares(*doubted(*judged(1000, own=1.0, seed=seed), prior))[0] > 0.95
+
+
+def test_without_a_linear_member_there_is_nothing_to_share_with():
+    gram, products = judged(20, own=1.0, seed=0)
+    found = doubted(gram, products, half_linear(0, 0))
+    for part, plain in zip(found, (gram, products), strict=True):
+        assert np.array_equal(part, plain.sum(axis=0))
 
 
 def test_functions_of_rows_see_dependence_that_means_do_not():
