@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,7 +21,7 @@ from condshap.games.explaining_losses import explain_loss_rows
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.losses import LossFunction, make_losses
 from condshap.learning import learn, prepare, settings_of
-from condshap.options import as_path, check_integer
+from condshap.options import as_path, check_integer, spell_out
 from condshap.precision.automatic import refine_rows
 from condshap.storage.digests import check_explanation
 from condshap.types import Floats, Model, Table
@@ -396,13 +395,5 @@ def explain(
     return finish(get_ready(Explainer(model, **options), X_train, X, categorical=categorical))
 
 
-def _with_options_spelled_out(function: Any, kind: type) -> None:
-    """Let `help` and editors show a function's ``**options`` one by one, as the constructor of `kind` has them."""
-    own, theirs = inspect.signature(function), inspect.signature(kind)
-    options = [p for p in theirs.parameters.values() if p.kind is p.KEYWORD_ONLY]
-    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    function.__signature__ = own.replace(parameters=[*kept, *options])
-
-
-_with_options_spelled_out(explain, Explainer)
-_with_options_spelled_out(Explainer.explain_dataset, RunOptions)
+spell_out(explain, Explainer)
+spell_out(Explainer.explain_dataset, RunOptions)

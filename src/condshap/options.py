@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from inspect import signature
 from math import inf, nan
 from numbers import Integral
 from pathlib import Path
@@ -221,3 +222,11 @@ def check_target(target_error: object, n_samples: int | None, n_coalitions: int 
             "target_error cannot be combined with n_coalitions='auto', whose tolerance covers all errors together. "
             "Leave one of them out."
         )
+
+
+def spell_out(function: Any, kind: type) -> None:
+    """Let `help` and editors show a function's ``**options`` one by one, as the constructor of `kind` has them."""
+    own, theirs = signature(function), signature(kind)
+    options = [p for p in theirs.parameters.values() if p.kind is p.KEYWORD_ONLY]
+    kept = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    function.__signature__ = own.replace(parameters=[*kept, *options])

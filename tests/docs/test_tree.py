@@ -82,7 +82,7 @@ def test_paths_in_prose_exist(page):
     text = re.sub(r"<!-- tree -->.*<!-- end of tree -->", "", page.read_text(), flags=re.DOTALL)
     named = set(re.findall(r"`((?:src|tests|docs|benchmarks|[a-z_]+)/[\w/]*(?:\.\w+)?)`", text))
     assert named
-    made = {"build/screenshots", "docs/examples/plot_NN_name.py"}  # by a run of the tests; a pattern
+    made = {"build/screenshots", "dist/", "docs/examples/plot_NN_name.py"}  # by a run of the tests; a pattern
     assert [path for path in named - made if not ((SOURCE / path).exists() or (DOCS.parent / path).exists())] == []
 
 

@@ -16,7 +16,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests").rglob("test_*.py"))
-OF_THE_FOLDER = {"fuzz": {"fuzz"}, "frozen": {"cases"}}  # what a folder makes known to its own tests
+OF_THE_FOLDER = {
+    "fuzz": {"fuzz"},
+    "frozen": {"cases"},
+    "browser": {"browser"},
+}  # what a folder makes known to its own tests
 
 FIND = """
 import sys
