@@ -41,7 +41,6 @@ def explain(f=model, table=X, approach="independence", **options):
         {"base_value": 10**400},
         {"base_value": 1e100},
         {"base_value": np.array([1j])},
-        {"categorical": None},
         {"categorical": 0.5},
     ],
     ids=repr,
