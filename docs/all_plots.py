@@ -55,7 +55,7 @@ def real_plots() -> Iterator[tuple[str, Any]]:
     yield "compare", cs.plots.compare(found, 3)
     for by in ("overall", "row", "size"):
         yield f"msev_{by}", cs.plots.msev(found, by=by)
-    network = cs.VAEAC().fit(data.X_train, progress=False)
+    network = cs.VAEACNetworks().fit(data.X_train, progress=False)
     yield "training_curves", cs.plots.training_curves(network)
     row = data.X_test[3:4]
     drawn = network.sample_table(row, [["ShellWeight"]], 200)

@@ -36,7 +36,7 @@ given = cs.explain(model, rows, snail, approach="vaeac")
 # Which shucked weights does each approach fill in when the shell weight is known? A small network for the two
 # columns shows it.
 two = ["ShellWeight", "ShuckedWeight"]
-network = cs.VAEAC(epochs=60).fit(rows[two], seed=1)
+network = cs.VAEACNetworks(epochs=60).fit(rows[two], seed=1)
 samples = {
     "without dependence": rows[two].sample(150, random_state=1).assign(ShellWeight=snail["ShellWeight"].item()),
     "with dependence": network.sample_table(snail[two], [["ShellWeight"]], 150),

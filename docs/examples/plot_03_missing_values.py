@@ -49,6 +49,6 @@ print(filled.to_frame().round(3).T)
 
 # %%
 # The same networks can fill the gaps of a whole table several times, for multiple imputation.
-network = cs.VAEAC().fit(X, seed=1)
+network = cs.VAEACNetworks().fit(X, seed=1)
 masses = [table["body_mass_g"].mean() for table in network.impute(X, 5, seed=2)]
 print([round(float(mass), 1) for mass in masses])

@@ -11,7 +11,7 @@ import condshap as cs
 from condshap.datasets import load_penguins
 
 X = load_penguins().X.drop(columns="year")
-network = cs.VAEAC().fit(X, seed=1)
+network = cs.VAEACNetworks().fit(X, seed=1)
 
 # %%
 # Training: the variational bound on training rows, and a tighter bound on held-out rows, which decides when to stop.

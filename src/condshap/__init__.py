@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from condshap.schema import FeatureSchema, Kind
     from condshap.storage.explainers import load_explainer
     from condshap.storage.explanations import load_explanation
-    from condshap.vaeac.estimator import VAEAC
+    from condshap.vaeac.estimator import VAEACNetworks
     from condshap.values.table import ValueTable
 
 __version__ = "0.2.0"
 
-__all__ = [  # noqa: RUF022 - sorted as text, which a test checks
+__all__ = [
     "CoalitionPlan",
     "CondShapError",
     "CondShapWarning",
@@ -43,7 +43,7 @@ __all__ = [  # noqa: RUF022 - sorted as text, which a test checks
     "Kind",
     "LossExplanation",
     "MSEv",
-    "VAEAC",
+    "VAEACNetworks",
     "ValueTable",
     "approaches",
     "available_approaches",
@@ -70,7 +70,7 @@ _HOME = {
     "Kind": "schema",
     "LossExplanation": "games.loss_explanation",
     "MSEv": "evaluation",
-    "VAEAC": "vaeac.estimator",
+    "VAEACNetworks": "vaeac.estimator",
     "ValueTable": "values.table",
     "available_approaches": "approaches",
     "compare": "comparison",
@@ -84,10 +84,23 @@ _HOME = {
 }
 
 
+_RENAMED = {"VAEAC": "VAEACNetworks"}  # old names that work with a warning, see CONTRIBUTING.md
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name, or the module of approaches or plots, on first use."""
     if name in ("approaches", "plots"):
         return import_module(f"condshap.{name}")
+    if name in _RENAMED:
+        import warnings
+
+        warnings.warn(
+            f"condshap.{name} is called condshap.{_RENAMED[name]} now, to tell it from condshap.approaches.{name}; the old "
+            "name goes with version 0.4.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return __getattr__(_RENAMED[name])
     if name not in _HOME:
         raise AttributeError(f"module 'condshap' has no attribute {name!r}")
     found = getattr(import_module(f"condshap.{_HOME[name]}"), name)

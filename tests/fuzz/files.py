@@ -66,7 +66,7 @@ def kinds() -> dict[str, Kind]:
         found[f"explainer of {approach}"] = Kind((folder / "file").read_bytes(), load_explainer, use_explainer, HEADER)
     explainer.explain(X[:4]).save(folder / "file")
     found["explanation"] = Kind((folder / "file").read_bytes(), cs.load_explanation, use_explanation, "parquet")
-    cs.VAEAC(epochs=2, width=4, depth=1, latent=1, companions=False, device="cpu").fit(X).save(folder / "file")
+    cs.VAEACNetworks(epochs=2, width=4, depth=1, latent=1, companions=False, device="cpu").fit(X).save(folder / "file")
     found["networks"] = Kind((folder / "file").read_bytes(), load_networks, use_networks, HEADER)
     for i in range(4):
         result = Result(Key("study", "cell", "gaussian", i, 0, "0.1.0"), 0.1 * i, 0.2, 0.3, 1.0, 2.0, 3.5, 100)
@@ -99,7 +99,7 @@ def use_explanation(found: Any) -> Any:
 
 
 def load_networks(path: Path) -> Any:
-    return cs.VAEAC.load(path, device="cpu")
+    return cs.VAEACNetworks.load(path, device="cpu")
 
 
 def use_networks(networks: Any) -> Any:

@@ -17,7 +17,7 @@ MASKS = np.array([[True, False, False, False], [True, True, False, True], [False
 
 
 def trained(X, device, **options):
-    return cs.VAEAC(**QUICK, **options, device=device).fit(X, seed=0, progress=False)
+    return cs.VAEACNetworks(**QUICK, **options, device=device).fit(X, seed=0, progress=False)
 
 
 def test_recorded_steps_train_as_steps_kernel_by_kernel_do(accelerator, X, monkeypatch, caplog):
@@ -46,14 +46,18 @@ def test_recorded_steps_train_as_steps_kernel_by_kernel_do(accelerator, X, monke
 
 def test_training_learns_what_it_learns_on_the_cpu(accelerator, X):
     """Random numbers of devices differ, so do the networks. Over seeds, the mean has a standard deviation of 0.006."""
-    there, here = (cs.VAEAC(epochs=60, device=device).fit(X, seed=0, progress=False) for device in (accelerator, "cpu"))
+    there, here = (
+        cs.VAEACNetworks(epochs=60, device=device).fit(X, seed=0, progress=False) for device in (accelerator, "cpu")
+    )
     found, wanted = (np.mean(one.log_likelihood(X[:100], MASKS)) for one in (there, here))
     assert abs(found - wanted) < 0.05
 
 
 def test_draws_and_likelihoods_of_one_network_are_those_of_the_cpu(accelerator, X, tmp_path):
     trained(X, "cpu").save(tmp_path / "networks.safetensors")
-    there, here = (cs.VAEAC.load(tmp_path / "networks.safetensors", device=device) for device in (accelerator, "cpu"))
+    there, here = (
+        cs.VAEACNetworks.load(tmp_path / "networks.safetensors", device=device) for device in (accelerator, "cpu")
+    )
     apart = np.abs(there.sample(X[:20], MASKS, 32, seed=1) - here.sample(X[:20], MASKS, 32, seed=1))
     assert np.quantile(apart, 0.99) < 1e-3  # a draw that is moved to a value of training may be moved to its neighbour
     found, wanted = (one.log_likelihood(X[:20], MASKS, seed=1) for one in (there, here))

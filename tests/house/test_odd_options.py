@@ -83,7 +83,7 @@ def test_approaches_to_compare_are_a_list(value):
 @pytest.mark.parametrize("value", [None, 3, b"x", object()])
 def test_paths_are_paths(value):
     found = explain()
-    for use in (found.save, cs.load_explanation, cs.VAEAC.load, lambda path: cs.load_explainer(path, model)):
+    for use in (found.save, cs.load_explanation, cs.VAEACNetworks.load, lambda path: cs.load_explainer(path, model)):
         with pytest.raises(OptionError, match="a path must be text"):
             use(value)
 

@@ -266,3 +266,8 @@ def test_an_explanation_keeps_its_rows_when_the_table_changes_later():
     explanation = cs.explain(lambda x: x[:, 0], X, rows, approach="gaussian")
     rows[:] = 0
     assert (explanation.data == X[:3]).all()
+
+
+def test_an_old_name_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="condshap.VAEAC is called condshap.VAEACNetworks now"):
+        assert cs.VAEAC is cs.VAEACNetworks

@@ -29,8 +29,8 @@ def save_explainer(path):
 
 
 def save_network(path):
-    cs.VAEAC(epochs=2, width=8, latent=2, scales=("standard",), device="cpu").fit(X).save(path)
-    return lambda: cs.VAEAC.load(path, device="cpu")
+    cs.VAEACNetworks(epochs=2, width=8, latent=2, scales=("standard",), device="cpu").fit(X).save(path)
+    return lambda: cs.VAEACNetworks.load(path, device="cpu")
 
 
 def save_explanation(path):

@@ -36,7 +36,7 @@ def pairs(
     max_features: int = 6,
     figure: Figure | SubFigure | None = None,
 ) -> np.ndarray[Any, np.dtype[np.object_]]:
-    """Draw generated rows, e.g. from `VAEAC.sample_table`, beside real ones.
+    """Draw generated rows, e.g. from `VAEACNetworks.sample_table`, beside real ones.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def training_curves(vaeac: Any, *, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    vaeac : fitted `condshap.VAEAC`, approach, or Explainer with such an approach
+    vaeac : fitted `condshap.VAEACNetworks`, approach, or Explainer with such an approach
 
     Notes
     -----

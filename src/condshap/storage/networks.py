@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def save_networks(path: Path, networks: Networks, schema: FeatureSchema, *, keep_optimiser: bool) -> None:
-    """Write networks, see `condshap.VAEAC.save`."""
+    """Write networks, see `condshap.VAEACNetworks.save`."""
     arrays, about = networks.to_state(keep_optimiser=keep_optimiser)
     write_state(State(arrays, {"networks": about, "schema": schema_to_json(schema)}), path, NETWORKS)
 

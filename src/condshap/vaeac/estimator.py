@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from condshap.vaeac.validation import History
 
 
-class VAEAC(VAEACOptions):
+class VAEACNetworks(VAEACOptions):
     """An ensemble of networks that learns every conditional distribution of a table; it needs no model to explain.
 
     Options are those of `condshap.vaeac.config.VAEACConfig`; the defaults give a good first answer without tuning.
@@ -43,7 +43,7 @@ class VAEAC(VAEACOptions):
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> X = pd.DataFrame({"size": rng.normal(size=60), "kind": rng.choice(["a", "b"], 60)})
-    >>> network = VAEAC(epochs=2).fit(X)
+    >>> network = VAEACNetworks(epochs=2).fit(X)
     >>> network.sample(X[:5], [["size"]], 8).shape
     (1, 5, 8, 2)
     """

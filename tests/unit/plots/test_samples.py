@@ -95,7 +95,7 @@ def test_pairs_of_chosen_columns():
 
 @pytest.fixture(scope="module")
 def network():
-    return cs.VAEAC(epochs=6, device="cpu").fit(TRAIN, progress=False)
+    return cs.VAEACNetworks(epochs=6, device="cpu").fit(TRAIN, progress=False)
 
 
 def test_curves_are_those_of_the_history(network):
@@ -133,7 +133,7 @@ def test_curves_are_found_in_approaches_and_explainers(network):
 
 def test_curves_of_what_was_not_trained_are_refused():
     with pytest.raises(NotFittedError, match="Call fit first"):
-        plots.training_curves(cs.VAEAC())
+        plots.training_curves(cs.VAEACNetworks())
     X = TRAIN[["a", "b"]]
     with pytest.raises(NotFittedError, match="approach='vaeac'"):
         plots.training_curves(cs.Explainer(lambda t: t["a"], approach="independence").fit(X))

@@ -105,12 +105,12 @@ def test_damaged_json_is_refused(saved, text):
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path, saved):
-    network = cs.VAEAC(epochs=1, width=4, depth=1, latent=1, device="cpu").fit(TABLE[["a", "b"]])
+    network = cs.VAEACNetworks(epochs=1, width=4, depth=1, latent=1, device="cpu").fit(TABLE[["a", "b"]])
     network.save(tmp_path / "network")
     with pytest.raises(StorageError, match=r"network' must be of kind 'explainer', got 'networks'. Check the path"):
         cs.load_explainer(tmp_path / "network", score)
     with pytest.raises(StorageError, match=r"explainer' must be of kind 'networks', got 'explainer'. Check the path"):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 def test_every_array_is_needed(saved):

@@ -23,7 +23,7 @@ NOTHING = np.zeros((1, 3), dtype=bool)
 
 
 def fit(table, **options):
-    return cs.VAEAC(**QUICK).fit(table, **options)
+    return cs.VAEACNetworks(**QUICK).fit(table, **options)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def with_facts(about, **facts):
 
 
 def test_saved_network_answers_the_same(network, saved):
-    again = cs.VAEAC.load(saved, device="cpu")
+    again = cs.VAEACNetworks.load(saved, device="cpu")
     rows = X.assign(b=np.r_[nan, X["b"].iloc[1:]])
     masks = [["a"], [], ["b", "c"]]
     np.testing.assert_array_equal(again.sample(rows, masks, 4), network.sample(rows, masks, 4))
@@ -211,7 +211,7 @@ def test_saved_networks_of_levels_or_numbers_only_and_with_gaps_load_again(tmp_p
     for i, table in enumerate((X[["c"]].assign(d=X["a"] > 0), X[["a", "b"]], gaps, X[["a", "b"]].to_numpy())):
         network = fit(table, support=None)
         network.save(tmp_path / f"{i}.safetensors")
-        again = cs.VAEAC.load(str(tmp_path / f"{i}.safetensors"), device="cpu")
+        again = cs.VAEACNetworks.load(str(tmp_path / f"{i}.safetensors"), device="cpu")
         masks = np.zeros((1, table.shape[1]), dtype=bool)
         np.testing.assert_array_equal(again.sample(table, masks, 3), network.sample(table, masks, 3))
 
@@ -219,7 +219,7 @@ def test_saved_networks_of_levels_or_numbers_only_and_with_gaps_load_again(tmp_p
 def test_declared_support_is_saved(tmp_path):
     network = fit(X, support={"b": (0, inf)})
     network.save(tmp_path / "n.safetensors")
-    again = cs.VAEAC.load(tmp_path / "n.safetensors", device="cpu")
+    again = cs.VAEACNetworks.load(tmp_path / "n.safetensors", device="cpu")
     np.testing.assert_array_equal(again.sample(X, NOTHING, 40), network.sample(X, NOTHING, 40))
 
 
@@ -227,7 +227,7 @@ def test_the_file_is_plain_safetensors_with_json_in_its_header(saved):
     assert b"pickle" not in saved.read_bytes()
     assert {"support", "whole"} <= set(load_file(saved))
     rewrite(saved, lambda about: about)
-    cs.VAEAC.load(saved, device="cpu")
+    cs.VAEACNetworks.load(saved, device="cpu")
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.999])
@@ -235,13 +235,13 @@ def test_a_truncated_file_is_refused(saved, share):
     content = saved.read_bytes()
     saved.write_bytes(content[: int(share * len(content))])
     with pytest.raises(StorageError, match=r"must be a complete safetensors file.*Save it again"):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 def test_another_format_version_is_refused(saved):
     rewrite(saved, lambda about: {**about, "format_version": 99, "written_by": "9.9"})
     with pytest.raises(StorageError, match=r"format version 4, got 99, written by condshap 9.9. Read it with"):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 def test_networks_of_another_version_are_refused(saved):
@@ -251,35 +251,35 @@ def test_networks_of_another_version_are_refused(saved):
 
     rewrite(saved, change)
     with pytest.raises(StorageError, match="version"):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 100, b"\xff" * 200])
 def test_a_file_that_is_no_safetensors_is_refused(tmp_path, content):
     (tmp_path / "f").write_bytes(content)
     with pytest.raises(StorageError, match="must be a complete safetensors file"):
-        cs.VAEAC.load(tmp_path / "f")
+        cs.VAEACNetworks.load(tmp_path / "f")
 
 
 def test_somebody_elses_safetensors_are_refused(tmp_path):
     for metadata in (None, {"format": "pt"}):
         save_file({"weight": np.zeros(3)}, tmp_path / "f", metadata=metadata)
         with pytest.raises(StorageError, match="some other safetensors file"):
-            cs.VAEAC.load(tmp_path / "f")
+            cs.VAEACNetworks.load(tmp_path / "f")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "3", '{"condshap": "1"}'])
 def test_a_damaged_header_is_refused(tmp_path, text):
     save_file({"weight": np.zeros(3)}, tmp_path / "f", metadata={"condshap": text})
     with pytest.raises(StorageError, match="part of it is missing or damaged"):
-        cs.VAEAC.load(tmp_path / "f")
+        cs.VAEACNetworks.load(tmp_path / "f")
 
 
 @pytest.mark.parametrize("key", ["schema", "networks"])
 def test_a_missing_part_is_refused(saved, key):
     rewrite(saved, lambda about: {**about, "facts": {k: v for k, v in about["facts"].items() if k != key}})
     with pytest.raises(StorageError, match=key):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 @pytest.mark.parametrize("name", ["support", "history/iwae", "weights/output.weight"])
@@ -288,7 +288,7 @@ def test_a_missing_tensor_is_refused(saved, name):
     del tensors[name]
     write_tensors(saved, tensors, json.dumps(header(saved)), NETWORKS)
     with pytest.raises(StorageError, match=name):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 def test_a_schema_of_other_columns_than_the_networks_is_refused(saved):
@@ -300,12 +300,12 @@ def test_a_schema_of_other_columns_than_the_networks_is_refused(saved):
 
     rewrite(saved, change)
     with pytest.raises(StorageError, match="schema"):
-        cs.VAEAC.load(saved)
+        cs.VAEACNetworks.load(saved)
 
 
 def test_paths_that_cannot_be_used_are_refused(network, tmp_path):
     with pytest.raises(StorageError, match="existing file"):
-        cs.VAEAC.load(tmp_path / "none")
+        cs.VAEACNetworks.load(tmp_path / "none")
     for path in (tmp_path, tmp_path / "none" / "file"):
         with pytest.raises(StorageError, match="writable path"):
             network.save(path)

@@ -38,7 +38,7 @@ MASKS = np.array([[True, False, False, True, False], [False] * 5, [False, True, 
 
 @pytest.fixture(scope="module")
 def network():
-    return cs.VAEAC(**QUICK).fit(X)
+    return cs.VAEACNetworks(**QUICK).fit(X)
 
 
 def with_gaps(table):
@@ -98,7 +98,7 @@ def test_columns_are_found_by_name_in_any_table(network):
 
 
 def test_draws_stay_in_the_declared_support_and_whole_columns_stay_whole():
-    declared = cs.VAEAC(**QUICK).fit(X, support={"income": (0, np.inf), "share": (-1, 2)})
+    declared = cs.VAEACNetworks(**QUICK).fit(X, support={"income": (0, np.inf), "share": (-1, 2)})
     drawn = declared.sample(X, np.zeros((1, 5), dtype=bool), 200)
     assert drawn[..., 0].min() >= 0
     assert -1 <= drawn[..., 4].min() < X["share"].min()
@@ -107,12 +107,12 @@ def test_draws_stay_in_the_declared_support_and_whole_columns_stay_whole():
 
 
 def test_training_follows_given_coalitions_and_groups():
-    plain = cs.VAEAC(**QUICK).fit(X)
+    plain = cs.VAEACNetworks(**QUICK).fit(X)
     for options in (
         {"coalitions": [["income"], ["rooms", "own"]], "probabilities": [1, 3]},
         {"groups": {"home": ["rooms", "town"]}},
     ):
-        other = cs.VAEAC(**QUICK).fit(X, **options)
+        other = cs.VAEACNetworks(**QUICK).fit(X, **options)
         assert not np.array_equal(other.history.vlb, plain.history.vlb)
 
 
@@ -150,7 +150,7 @@ def test_imputations_do_not_depend_on_other_rows(network):
 def test_tables_of_other_types_come_back_in_their_own(make):
     train = make(X.reset_index(drop=True))
     gaps = make(with_gaps(X).astype({"rooms": "Int64", "own": "boolean"}).reset_index(drop=True))
-    completed = cs.VAEAC(**QUICK).fit(train).impute(gaps, 2)[0]
+    completed = cs.VAEACNetworks(**QUICK).fit(train).impute(gaps, 2)[0]
     assert type(completed) is type(train)
     assert completed.schema == train.schema
     again = completed.to_pandas()
@@ -169,7 +169,7 @@ def test_arrays_come_back_as_arrays():
     rows = np.random.default_rng(0).normal(size=(50, 3))
     gaps = rows.copy()
     gaps[3, 1] = np.nan
-    completed = cs.VAEAC(**QUICK).fit(rows).impute(gaps, 2)
+    completed = cs.VAEACNetworks(**QUICK).fit(rows).impute(gaps, 2)
     assert [table.dtype for table in completed] == [rows.dtype] * 2
     for table in completed:
         assert np.isfinite(table).all()
@@ -180,14 +180,14 @@ def test_integer_arrays_are_integers_again():
     rows = np.random.default_rng(0).integers(0, 9, size=(50, 3))
     gaps = rows.astype(float)
     gaps[3, 1] = np.nan
-    completed = cs.VAEAC(**QUICK).fit(rows).impute(gaps, 1)[0]
+    completed = cs.VAEACNetworks(**QUICK).fit(rows).impute(gaps, 1)[0]
     assert completed.dtype == rows.dtype
     np.testing.assert_array_equal(np.delete(completed.ravel(), 10), np.delete(rows.ravel(), 10))
 
 
 def test_training_rows_may_have_gaps():
     gaps = pd.concat([with_gaps(X), X])
-    network = cs.VAEAC(**QUICK).fit(gaps)
+    network = cs.VAEACNetworks(**QUICK).fit(gaps)
     assert not network.impute(gaps, 1)[0].isna().any().any()
 
 
@@ -205,7 +205,7 @@ def test_log_likelihood_prefers_real_rows_to_shuffled_ones():
     rng = np.random.default_rng(1)
     a = rng.normal(size=400)
     table = pd.DataFrame({"a": a, "b": a + 0.1 * rng.normal(size=400)})
-    network = cs.VAEAC(**{**QUICK, "epochs": 60, "width": 16}).fit(table)
+    network = cs.VAEACNetworks(**{**QUICK, "epochs": 60, "width": 16}).fit(table)
     real = network.log_likelihood(table, [["a"]]).mean()
     shuffled = network.log_likelihood(table.assign(b=rng.permutation(table["b"])), [["a"]]).mean()
     assert real > shuffled + 1
@@ -220,10 +220,10 @@ def test_history_has_bounds_by_epoch_and_network(network):
 
 def test_training_goes_on_where_it_ended(tmp_path):
     options = {**QUICK, "patience": None, "kl_warmup": 2}
-    at_once = cs.VAEAC(**{**options, "epochs": 5}).fit(X)
-    later = cs.VAEAC(**options).fit(X)
+    at_once = cs.VAEACNetworks(**{**options, "epochs": 5}).fit(X)
+    later = cs.VAEACNetworks(**options).fit(X)
     later.save(tmp_path / "n.safetensors", keep_optimiser=True)
-    loaded = cs.VAEAC.load(tmp_path / "n.safetensors", device="cpu")
+    loaded = cs.VAEACNetworks.load(tmp_path / "n.safetensors", device="cpu")
     for network in (later, loaded):
         assert network.continue_training(X, 2) is network
         np.testing.assert_array_equal(network.history.vlb, at_once.history.vlb)
@@ -231,14 +231,14 @@ def test_training_goes_on_where_it_ended(tmp_path):
 
 
 def test_training_does_not_go_on_with_other_rows_or_without_its_optimiser(tmp_path):
-    network = cs.VAEAC(**QUICK).fit(X)
+    network = cs.VAEACNetworks(**QUICK).fit(X)
     with pytest.raises(SchemaError, match="rows it began with"):
         network.continue_training(X[:50], 2)
     with pytest.raises(OptionError, match="epochs must be an integer of at least 1, got 0"):
         network.continue_training(X, 0)
     network.save(tmp_path / "n.safetensors")
     with pytest.raises(OptionError, match="optimiser was kept"):
-        cs.VAEAC.load(tmp_path / "n.safetensors", device="cpu").continue_training(X, 2)
+        cs.VAEACNetworks.load(tmp_path / "n.safetensors", device="cpu").continue_training(X, 2)
 
 
 # --- manners ----------------------------------------------------------------------------------------------------------
@@ -261,11 +261,11 @@ def test_fitted_network_pickles_and_clones_without_what_was_learned(network):
 )  # fmt: skip
 def test_what_needs_a_fit_says_so(ask):
     with pytest.raises(NotFittedError, match=r"VAEAC must be fitted first. Call fit\(X\), or load a saved one"):
-        ask(cs.VAEAC())
+        ask(cs.VAEACNetworks())
 
 
 def test_a_fit_that_fails_leaves_nothing_that_looks_fitted():
-    network = cs.VAEAC(**QUICK).fit(X)
+    network = cs.VAEACNetworks(**QUICK).fit(X)
     with pytest.raises(SchemaError):
         network.fit(X[:1])
     with pytest.raises(NotFittedError):
@@ -273,15 +273,15 @@ def test_a_fit_that_fails_leaves_nothing_that_looks_fitted():
 
 
 def test_the_same_seed_gives_the_same_network_and_another_seed_another(network):
-    again, other = cs.VAEAC(**QUICK).fit(X), cs.VAEAC(**QUICK).fit(X, seed=1)
+    again, other = cs.VAEACNetworks(**QUICK).fit(X), cs.VAEACNetworks(**QUICK).fit(X, seed=1)
     np.testing.assert_array_equal(again.sample(X[:2], MASKS, 4), network.sample(X[:2], MASKS, 4))
     assert not np.array_equal(other.sample(X[:2], MASKS, 4), network.sample(X[:2], MASKS, 4))
 
 
 def test_a_bar_is_shown_when_it_is_asked_for_and_only_then(capsys):
-    cs.VAEAC(**QUICK).fit(X[:20])
+    cs.VAEACNetworks(**QUICK).fit(X[:20])
     assert capsys.readouterr().err == ""
-    cs.VAEAC(**QUICK).fit(X[:20], progress=True)
+    cs.VAEACNetworks(**QUICK).fit(X[:20], progress=True)
     shown = capsys.readouterr().err
     assert "3/3" in shown
     assert "VLB" in shown
@@ -317,16 +317,16 @@ def test_a_bar_is_shown_when_it_is_asked_for_and_only_then(capsys):
 )
 def test_bad_options_of_fit_are_refused(options, error, message):
     with pytest.raises(error, match=message):
-        cs.VAEAC(**QUICK).fit(X, **options)
+        cs.VAEACNetworks(**QUICK).fit(X, **options)
 
 
 def test_options_that_would_be_ignored_are_refused():
     with pytest.raises(OptionError, match="support needs respect_support=True"):
-        cs.VAEAC(**QUICK, respect_support=False).fit(X, support={"income": (0, np.inf)})
+        cs.VAEACNetworks(**QUICK, respect_support=False).fit(X, support={"income": (0, np.inf)})
     with pytest.raises(OptionError, match="coalitions need masking='coalitions', got 'uniform'"):
-        cs.VAEAC(**QUICK, masking="uniform").fit(X, coalitions=[["own"]])
+        cs.VAEACNetworks(**QUICK, masking="uniform").fit(X, coalitions=[["own"]])
 
 
 def test_bad_device_is_refused_at_fit():
     with pytest.raises(OptionError, match="device must be one of"):
-        cs.VAEAC(device="gpu").fit(X)
+        cs.VAEACNetworks(device="gpu").fit(X)

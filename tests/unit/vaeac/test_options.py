@@ -17,9 +17,9 @@ from condshap.exceptions import OptionError
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.options import VAEACOptions
 
-FACES = [cs.VAEAC, cs.approaches.VAEAC]
+FACES = [cs.VAEACNetworks, cs.approaches.VAEAC]
 OWN = {
-    cs.VAEAC: {"device": "auto"},
+    cs.VAEACNetworks: {"device": "auto"},
     cs.approaches.VAEAC: {
         "device": "auto",
         "shrink": True,
@@ -80,7 +80,7 @@ def test_approach_of_the_paper_does_not_shrink_and_draws_250_plain_samples():
 def test_clone_repr_and_set_params_keep_the_manners_of_scikit_learn(face):
     model = face(epochs=3, scales=("standard",))
     assert clone(model).get_params() == model.get_params()
-    assert repr(model) == "VAEAC(epochs=3, scales=('standard',))"
+    assert repr(model) == f"{face.__name__}(epochs=3, scales=('standard',))"
     assert model.set_params(width=5).width == 5
 
 
@@ -106,7 +106,7 @@ def test_mistakes_show_when_the_configuration_is_built_not_in_the_constructor():
 
 
 def test_options_and_approaches_are_imported_without_torch():
-    code = "import sys, condshap as cs; cs.approaches.VAEAC(epochs=3).config; cs.VAEAC.paper(); print(*sys.modules)"
+    code = "import sys, condshap as cs; cs.approaches.VAEAC(epochs=3).config; cs.VAEACNetworks.paper(); print(*sys.modules)"
     assert "torch" not in run(code)
 
 

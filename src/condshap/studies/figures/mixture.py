@@ -13,7 +13,7 @@ from condshap.studies.figures.style import GREY, new_figure
 from condshap.studies.problems.abalone import load_rows
 from condshap.types import Floats
 from condshap.vaeac.columns.encoding import StandardScale
-from condshap.vaeac.estimator import VAEAC
+from condshap.vaeac.estimator import VAEACNetworks
 from condshap.vaeac.network.likelihoods import gaussian_scale
 from condshap.vaeac.sampling.decoder import Workspace
 from condshap.vaeac.sampling.tiles import Pairs, noise_pool
@@ -42,12 +42,12 @@ class Mixture:
 
 def learn_mixture(X: pd.DataFrame, n_components: int, *, seed: int = 0, epochs: int | None = None) -> Mixture:
     """Train the paper's network on rows, and draw components given nothing: x_S is empty."""
-    network = VAEAC.paper(device="cpu", **({} if epochs is None else {"epochs": epochs}))
+    network = VAEACNetworks.paper(device="cpu", **({} if epochs is None else {"epochs": epochs}))
     network.fit(X, seed=seed, progress=False)
     return components(network, X, n_components, seed=seed)
 
 
-def components(network: VAEAC, X: pd.DataFrame, n_components: int, *, seed: int = 0) -> Mixture:
+def components(network: VAEACNetworks, X: pd.DataFrame, n_components: int, *, seed: int = 0) -> Mixture:
     """Means and deviations, in units of the rows, of the normals that latent draws of the first member give."""
     import torch
 

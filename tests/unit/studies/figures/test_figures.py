@@ -21,7 +21,7 @@ from condshap.studies.problems.cells import BurrCell
 from condshap.studies.running.catalogue import STUDIES
 from condshap.studies.running.runner import Study
 from condshap.studies.running.store import Key, Result, Store
-from condshap.vaeac.estimator import VAEAC
+from condshap.vaeac.estimator import VAEACNetworks
 
 PNG = b"\x89PNG"
 
@@ -137,7 +137,7 @@ def trained():
     rng = np.random.default_rng(0)
     size = rng.normal(size=400)
     X = pd.DataFrame({"Diameter": 5 + size, "kind": rng.choice(["a", "b"], 400), "ShellWeight": 9 + 2 * size})
-    return VAEAC.paper(epochs=20, n_restarts=1, device="cpu").fit(X, progress=False), X
+    return VAEACNetworks.paper(epochs=20, n_restarts=1, device="cpu").fit(X, progress=False), X
 
 
 def test_components_are_those_from_which_the_network_draws(trained):

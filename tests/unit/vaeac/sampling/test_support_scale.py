@@ -234,14 +234,14 @@ def test_saved_networks_draw_the_same_and_can_go_on(tmp_path):
     X = bounded_rows(120)[:, :6]
     options = {"epochs": 4, "width": 8, "latent": 2, "patience": None, "scales": ["support", "normal_scores"]}
     options["kl_warmup"] = 2
-    network = cs.VAEAC(**options, device="cpu").fit(X, support={"x1": (0, inf)}, seed=3)
+    network = cs.VAEACNetworks(**options, device="cpu").fit(X, support={"x1": (0, inf)}, seed=3)
     network.save(tmp_path / "network.safetensors", keep_optimiser=True)
-    again = cs.VAEAC.load(tmp_path / "network.safetensors", device="cpu")
+    again = cs.VAEACNetworks.load(tmp_path / "network.safetensors", device="cpu")
     masks = np.array([[False] * 6, [True] * 3 + [False] * 3])
     assert isinstance(again.networks_.fitted_.columns.scales["support"], SupportScale)
     assert np.array_equal(again.sample(X[:9], masks, 16), network.sample(X[:9], masks, 16))
     assert np.array_equal(again.log_likelihood(X[:9], masks), network.log_likelihood(X[:9], masks))
-    at_once = cs.VAEAC(**{**options, "epochs": 7}, device="cpu").fit(X, support={"x1": (0, inf)}, seed=3)
+    at_once = cs.VAEACNetworks(**{**options, "epochs": 7}, device="cpu").fit(X, support={"x1": (0, inf)}, seed=3)
     again.continue_training(X, 3)
     assert np.array_equal(again.sample(X[:9], masks, 16), at_once.sample(X[:9], masks, 16))
 
@@ -250,7 +250,7 @@ def test_a_support_scale_needs_a_support_to_respect():
     with pytest.raises(OptionError, match="'support' needs respect_support=True"):
         replace(SUPPORT, respect_support=False)
     with pytest.raises(OptionError, match="'support' needs respect_support=True"):
-        cs.VAEAC.paper(scales=["support"]).fit(bounded_rows(20))
+        cs.VAEACNetworks.paper(scales=["support"]).fit(bounded_rows(20))
     assert VAEACConfig.paper().scales == ("standard",)
 
 
