@@ -263,7 +263,7 @@ def test_formats_pickle_and_still_write_the_same_table():
     pd.testing.assert_frame_equal(again.decode(schema.encode(frame)), frame)
 
 
-@pytest.mark.parametrize("table", [pl.LazyFrame({"a": [1]}), pd.Series([1.0]), [[1.0]], {"a": [1]}, None, "text"])
+@pytest.mark.parametrize("table", [pl.LazyFrame({"a": [1]}), pl.Series([1.0]), [[1.0]], {"a": [1]}, None, "text"])
 def test_what_is_no_table_is_refused_by_its_type(table):
     with pytest.raises(SchemaError, match=f"2-D NumPy array, got {type(table).__name__}. Convert it"):
         to_pandas(table)

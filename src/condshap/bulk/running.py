@@ -174,7 +174,8 @@ def _alone(folder: Path) -> Iterator[None]:
     except ImportError:  # Windows
         yield
         return
-    with (folder / NAME).open("ab") as file:
+    (folder / NAME).touch()
+    with (folder / NAME).open("rb") as file:  # a lock needs no right to write
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -49,7 +49,7 @@ def test_doctor_names_versions_device_threads_and_the_folder_of_compiled_code():
 
 
 def test_doctor_leaves_out_what_only_developers_need():
-    assert {package.extra for package in machine.find_packages()} == {None, "demo", "models", "shap"}
+    assert {package.extra for package in machine.find_packages()} == {None, "dask", "demo", "models", "shap"}
 
 
 def test_doctor_says_what_is_missing_for_which_extra(monkeypatch):

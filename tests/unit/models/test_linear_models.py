@@ -181,7 +181,7 @@ def test_samples_with_gaps_are_refused():
     X = NUMBERS.where(Z < 2)
     model = lm.LinearRegression().fit(NUMBERS, y)
     with pytest.raises(ModelError, match="needs complete rows, got missing or infinite values in samples of approach"):
-        fitted(model, X, base_value=0.0)
+        fitted(model, X, base_value=0.0).explain(NUMBERS[:2])
 
 
 SMALL = VAEAC(epochs=6, width=16, latent=4, scales=["standard", "normal_scores"], progress=False)

@@ -85,7 +85,7 @@ def test_no_rows_are_refused(network):
 
 
 def test_a_factor_with_a_thousand_levels_works():
-    table = pd.DataFrame({"id": np.arange(1200) % 1000, "a": RNG.normal(size=1200)})
+    table = pd.DataFrame({"id": np.arange(2400) % 1000, "a": RNG.normal(size=2400)})
     drawn = fit(table, categorical=["id"]).sample(table[:5], np.array([[False, True]]), 50)
     assert np.isin(drawn[..., 0], np.arange(1000)).all()
     assert len(np.unique(drawn[..., 0])) > 100
