@@ -202,7 +202,7 @@ def workers(n_rows: int = 3200, repeats: int = 3) -> list[dict[str, Any]]:
             "wall, s": f"{median(run.wall for run in runs[n]):.1f}",
             "CPU seconds of workers": f"{cpu[n]:.2f}",
             "busy with parts": f"{busy[n]:.1%}",
-            "rows a second over one worker: wall": f"{median(walls):.2f}" if n == 2 else "1",
+            "gain by the clock": f"{median(walls):.2f}" if n == 2 else "1",
             "with a core for each": f"{n * busy[n] / busy[1] * cpu[1] / cpu[n]:.2f}",
             "processes waiting for 2 cores": f"{load:.0f}",
         }
