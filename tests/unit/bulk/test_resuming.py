@@ -184,7 +184,7 @@ def test_a_damaged_line_of_the_manifest_counts_for_nothing(explainer, source, ro
     explainer.explain_dataset(source, out, rows_per_part=9)
     path = out / manifests.NAME
     lines = path.read_text().splitlines()
-    path.write_text("\n".join([*lines[:3], lines[3].replace("seconds", "secunds"), *lines[4:], lines[2][:20]]))
+    path.write_text("\n".join([*lines[:3], lines[3].replace("seconds", "sec0nds"), *lines[4:], lines[2][:20]]))
     assert len(cs.open_explanations(out).parts) == 6
     found = explainer.explain_dataset(source, out)
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
