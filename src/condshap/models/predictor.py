@@ -22,11 +22,14 @@ from condshap.schema import FeatureSchema
 from condshap.tables.formats import TableFormat
 from condshap.trees import PackedTrees, read_trees
 from condshap.trees.cuda import DeviceTrees
-from condshap.trees.pipelines import split_pipeline, transform, with_one_job
+from condshap.trees.pipelines import adds_in_any_order, split_pipeline, transform, with_one_job
 from condshap.types import Floats, Model, Outputs, Rows
 
 if TYPE_CHECKING:
     import torch
+
+_MANY_ROWS = 1000
+"""From so many rows on a forest is faster with its own jobs than with one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class Predictor:
 
     def __call__(self, rows: Rows) -> Outputs:
         """Predict encoded rows (n, M); returns finite float64 outputs (n, O). The model may write into `rows`."""
-        return self._checked(self._all_outputs(rows), rows)
+        return self._checked(self._steady_outputs(rows), rows)
 
     def predict_fast(self, rows: Rows) -> Outputs:
         """Predict rows (n, M) as a call does, but by the trees where they are known, which is faster; outputs (n, O).
@@ -93,12 +96,7 @@ class Predictor:
         """
         if self.trees is None:
             return self(rows)
-        steps, last = split_pipeline(self.model)
-        table = self._last_step_input(rows)
-        outputs = evaluate_trees(self.trees, table, last, self.device_trees)
-        if outputs is None and steps:
-            outputs = as_outputs(call_model(self.model, table, find_caller(last)), self.model, len(rows))
-        return self(rows) if outputs is None else self._checked(outputs, rows)
+        return self._checked(self._tree_outputs(self.trees, rows, self.device_trees), rows)
 
     def compared_numbers(self, rows: Rows) -> npt.NDArray[Any]:
         """Numbers (n, columns) that the trees compare with their thresholds, for rows (n, M)."""
@@ -143,15 +141,36 @@ class Predictor:
         trees = read_trees(last, exact=True)
         if trees is None:
             return self
-        expected = replace(self, model=with_one_job(self.model))._all_outputs(trial.copy())
+        expected = self._all_outputs(trial.copy(), with_one_job(self.model))
         if not meets_outputs(trees, self._last_step_input(trial.copy()), last, expected):
             return self
         return replace(self, trees=PackedTrees.of(trees), device_trees=copy_to_device(trees, device))
 
-    def _all_outputs(self, rows: Rows) -> Outputs:
-        """All outputs of the model for rows (n, M), explained or not; numbers of any size."""
+    def _all_outputs(self, rows: Rows, model: Model = None) -> Outputs:
+        """All outputs of the model, or of another form of it, for rows (n, M), explained or not; numbers of any size."""
         table = self.table_format.write(self.in_order(rows))
-        return as_outputs(call_model(self.model, table), self.model, len(rows))
+        return as_outputs(call_model(self.model if model is None else model, table), self.model, len(rows))
+
+    def _steady_outputs(self, rows: Rows) -> Outputs:
+        """All outputs of the model for rows (n, M), the same at every call.
+
+        A forest of several jobs adds its trees in the order in which they finish, so the last bits of its predictions
+        change from call to call. It is asked with one job, or, for many rows, its trees are, which add up alike.
+        """
+        if not adds_in_any_order(self.model):
+            return self._all_outputs(rows)
+        if len(rows) < _MANY_ROWS:
+            return self._all_outputs(rows, with_one_job(self.model))
+        return self._all_outputs(rows) if self.trees is None else self._tree_outputs(self.trees, rows)
+
+    def _tree_outputs(self, trees: PackedTrees, rows: Rows, device_trees: DeviceTrees | None = None) -> Outputs:
+        """All outputs for rows (n, M) by trees, or by the model where it refuses the numbers."""
+        steps, last = split_pipeline(self.model)
+        table = self._last_step_input(rows)
+        outputs = evaluate_trees(trees, table, last, device_trees)
+        if outputs is None and steps:
+            outputs = as_outputs(call_model(self.model, table, find_caller(last)), self.model, len(rows))
+        return self._all_outputs(rows) if outputs is None else outputs
 
     def _last_step_input(self, rows: Rows) -> Any:
         """Rows (n, M) as the last step of a pipeline gets them; as they are if the model takes plain numbers."""

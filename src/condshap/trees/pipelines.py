@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from condshap.trees.threads import count_threads
 from condshap.types import Model, Table
 
 
@@ -34,10 +35,16 @@ def transform(steps: tuple[Any, ...], table: Table) -> Any:
     return table
 
 
+def adds_in_any_order(model: Model) -> bool:
+    """Whether a model, or the last step of a pipeline, is a forest whose jobs add trees in the order they finish them."""
+    _, last = split_pipeline(model)
+    return _is_forest(last) and count_threads(last) > 1
+
+
 def with_one_job(model: Model) -> Model:
     """The model, or a shallow copy with one job if it is a forest, or a pipeline that ends in one."""
     _, last = split_pipeline(model)
-    if not type(last).__module__.startswith("sklearn.ensemble._forest"):
+    if not _is_forest(last):
         return model
     alone = copy(last)
     alone.n_jobs = 1
@@ -46,6 +53,10 @@ def with_one_job(model: Model) -> Model:
     pipeline = copy(model)
     pipeline.steps = [*model.steps[:-1], (model.steps[-1][0], alone)]
     return pipeline
+
+
+def _is_forest(model: Model) -> bool:
+    return type(model).__module__.startswith("sklearn.ensemble._forest")
 
 
 def dense_numbers(table: Any, model: Model, dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
