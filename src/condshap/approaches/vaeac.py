@@ -38,7 +38,7 @@ class VAEAC(VAEACOptions):
     Parameters
     ----------
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
-    device : "cpu", "cuda" or "auto", which takes the accelerator if there is one
+    device : "cpu", "cuda" or "auto", which uses the accelerator if there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.votes`
     exact_repeats : learn only one of several columns that repeat each other exactly, numbers up to a line (Celsius and

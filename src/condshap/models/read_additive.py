@@ -82,7 +82,7 @@ def read_function(
     if not is_proven and vouched:
         raise OptionError(
             "additive=True needs a model whose functions of one feature can be read, but for some training rows the "
-            "prediction is not the sum of what was read: the model does something between the values it was tried at, "
+            "prediction is not the sum of what was read: the model changes between the values at which it was tried, "
             f"{_CELLS} ranges per feature. Leave additive out."
         )
     return function if is_proven else None
