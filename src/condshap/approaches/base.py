@@ -18,7 +18,7 @@ import numpy.typing as npt
 from condshap.approaches import available_approaches, find_approach
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import ApproachError, SchemaError, listing
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 

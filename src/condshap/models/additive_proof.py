@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from condshap.exceptions import listing
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.runtime.announcing import announce
 from condshap.types import Floats, Masks, Outputs, Rows
 

@@ -17,7 +17,7 @@ from condshap.models.additive_proof import rounding_distance, rounding_limit
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_additive, is_certainly_linear, traced_columns
 from condshap.models.tree_steps import read_steps
-from condshap.numerics.affine import AdditiveFunction, AffineFunction
+from condshap.numerics.additive import AdditiveFunction, AffineFunction
 from condshap.numerics.curves import Asks, Curve, CurvedFunction, TooRoughError, read_curves
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator

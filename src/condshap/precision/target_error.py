@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from condshap.exceptions import OptionError
-from condshap.numerics.nets import nearest_power_of_two
+from condshap.numerics.sobol import nearest_power_of_two
 from condshap.runtime.announcing import announce
 from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed, generator, row_keys
