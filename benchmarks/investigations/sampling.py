@@ -26,7 +26,7 @@ from condshap.approaches import find_approach
 from condshap.approaches.base import fit_approach
 from condshap.coalitions import CoalitionPlan, make_plan
 from condshap.models.predictor import Predictor
-from condshap.numerics.nets import pool_size
+from condshap.numerics.sobol import pool_size
 from condshap.precision.sample_sizes import allocate_samples
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator

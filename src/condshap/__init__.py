@@ -95,9 +95,9 @@ def __getattr__(name: str) -> Any:
         import warnings
 
         warnings.warn(
-            f"condshap.{name} is called condshap.{_RENAMED[name]} now, to tell it from condshap.approaches.{name}; the old "
-            "name goes with version 0.4.",
-            DeprecationWarning,
+            f"condshap.{name} has been renamed to condshap.{_RENAMED[name]}, so that it is not confused with "
+            f"condshap.approaches.{name}. The old name will be removed in version 0.4.",
+            FutureWarning,
             stacklevel=2,
         )
         return __getattr__(_RENAMED[name])

@@ -81,7 +81,7 @@ class Comparison(pd.DataFrame):
 
     Attributes
     ----------
-    explanations : explanations by approach, with a number behind a name that comes again, in the order of the lines
+    explanations : explanations by approach, in the order of the lines; a name that occurs again gets a number
     """
 
     _metadata = ["_explanations"]  # noqa: RUF012 - pandas asks for a list

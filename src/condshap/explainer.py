@@ -1,4 +1,4 @@
-"""Model, options, training rows, rows -> explanation: the face of the house, and `explain` in one call."""
+"""Model, options, training rows, rows -> explanation: the public class, and `explain` in one call."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         `condshap.approaches.base.ConditionalSampler` or `ValueRegressor` works too. A list has one entry per coalition
         size 1, ..., P-1.
     n_samples : int, optional
-        Samples per row and coalition. By default each approach chooses; those that draw go by coalition size. With a single
-        sample, standard errors are NaN unless nothing is random: one sample says nothing about its own error.
+        Samples per row and coalition. By default each approach chooses; those that draw decide by coalition size. With a
+        single sample, standard errors are NaN unless nothing is random: one sample says nothing about its own error.
     target_error : float, optional
         Sample until the Monte Carlo standard error of every Shapley value of every row is at most this, in units of the
         prediction. Coalitions get samples in proportion to their influence and to how uncertain f is given x_S, judged on
@@ -87,18 +87,18 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Number of joblib workers; choose the backend with ``joblib.parallel_config``.
     device : "auto", "cpu" or "cuda"
         Where to train and run networks (unless an approach object names its own device), draw samples and evaluate tree
-        ensembles; "auto" takes an accelerator if there is one. Approaches and models that cannot use it stay on the CPU.
+        ensembles; "auto" uses an accelerator if there is one. Approaches and models that cannot use it stay on the CPU.
     memory_budget : str or int
         Limit on the memory that the computation uses beyond its inputs and the value table.
     progress : "auto", True or False
-        Show a line with what is done, how far and how long still: in a terminal or notebook only, always, or never. Where
-        there is neither, True writes a line to stderr every 30 seconds.
+        Show a line with the current step, its progress and the time left: in a terminal or notebook only, always, or
+        never. Where there is neither, True writes a line to stderr every 30 seconds.
     fast_trees : bool
         Evaluate tree ensembles (scikit-learn, XGBoost, LightGBM) with condshap's own compiled code, which is several times
         faster, wherever it gives the model's own numbers to the last bit; all other models are called as they are. `fit`
         reads the trees. The first use on a machine takes some seconds to compile.
     additive : "auto", True or False
-        Whether the model is a sum of one function per feature. If so, a few hundred predictions per feature tell all about
+        Whether the model is a sum of one function per feature. If so, a few hundred predictions per feature determine
         it, and samples need no further calls: gaussian, independence and ctree give conditional means without sampling
         noise, copula and vaeac with less noise. "auto" recognises scikit-learn's linear regressors, also behind scalers,
         encoders of levels, splines, bins and power transforms in a pipeline, and, with `fast_trees`, ensembles of trees that
@@ -107,8 +107,8 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         to explain whose predictions it does not reproduce go through the model itself, with a warning.
     link : "logit", optional
         For classifiers: explain log-odds, so that values are shares of logit(v(S)) instead of v(S), as shap's `link` does.
-        Predictions and base values are log-odds then; a given `base_value` is a probability. The bias that noise of v(S) has
-        on log-odds is taken off to second order. Without MSEv, which judges probabilities.
+        Predictions and base values are log-odds then; a given `base_value` is a probability. The bias that noise in v(S)
+        causes in log-odds is removed to second order. There is no MSEv, which judges probabilities.
     check_draws : bool
         Compare draws with training rows after the fit, and warn, naming the columns, if they do not look alike;
         `draw_check_` has the findings. The check does not call the model and takes about a second.
@@ -222,7 +222,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         y : numbers, or labels for a classifier; (R, O) where a regressor has several outputs
-        loss : "squared_error" or "absolute_error", added over outputs, "log_loss" for classifiers, or a function
+        loss : "squared_error" or "absolute_error", summed over outputs, "log_loss" for classifiers, or a function
             (y, prediction) -> loss per row, which costs two sets of samples. `link` is ignored here
         """
         start, game, settings = time.perf_counter(), replace(self._game(), link=None), settings_of(self)
@@ -239,12 +239,12 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         calibration_rows: int = 500,
         seed: int = 0,
     ) -> FastExplainer:
-        """Teach a network the values of rows like those of a pool, to explain many more of them quickly.
+        """Train a network on the Shapley values of a pool of rows, to explain many more rows like them quickly.
 
         Parameters
         ----------
-        X_pool : rows (N, M) like those to be explained later; `seed` splits them, samples and trains
-        budget : of explaining rows with few samples each: seconds, or a text such as "20000 rows", which can be repeated
+        X_pool : rows (N, M) like those to be explained later; `seed` decides how they are split and sampled, and training
+        budget : for explaining rows with few samples each: seconds, or a text such as "20000 rows", which is reproducible
         target, calibration_rows : relative error at which to stop earlier, and rows to hold out for errors and intervals
         """
         from condshap.amortised.fast_explainer import amortise
@@ -260,19 +260,19 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         """Explain all rows of a dataset that need not fit into memory, part by part, into a folder.
 
         The numbers are those of `explain` for the same rows, whatever the parts. A run that ends early, even by a kill,
-        loses the parts that it was working on; the same call goes on from there. Another explainer, source or option is
-        refused with what differs. After an error in one file, that file may be repaired before the call is made again.
+        loses the parts that it was working on; the same call goes on from there. A different explainer, source or option
+        raises an error that says what differs. After an error in one file, repair that file and make the call again.
 
         Parameters
         ----------
         source : Parquet, CSV or Arrow file, a folder or glob of these, a pyarrow Dataset, or a Polars LazyFrame
-        out : folder for the parts and a manifest, new or of an earlier run
+        out : folder for the parts and a manifest, new or from an earlier run
         rows_per_part : rows that are explained and written together; by default as many as suit `memory_budget`
-        columns : further columns of the source to be carried along
-        key : column that names every row once; `ExplanationSet.rows` finds rows by it
-        cluster : None for here; a ``dask.distributed.Client``, the address of a scheduler, or a number of local processes
-        resume : whether to go on with what is in the folder; if not, it must be empty
-        values : "full", or "compact" for values, errors, base value and prediction alone, without v(S) and the rows
+        columns : further columns of the source to carry along
+        key : column that identifies each row; `ExplanationSet.rows` finds rows by it
+        cluster : None for this process, a ``dask.distributed.Client``, the address of a scheduler, or a number of processes
+        resume : whether to continue the run in the folder; otherwise the folder must be empty
+        values : "full", or "compact" for values, errors, base values and predictions only, without v(S) and the rows
         """
         from condshap.bulk.maker import maker_of
         from condshap.bulk.running import explain_dataset
@@ -318,7 +318,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         return bootstrap_errors(self, game, X, n_refits)
 
     def sample(self, X: Table, known: Sequence[str], n: int = 100) -> Table:
-        """Draw rows as the approach imagines them, to look at: the mean prediction of such rows is v(S).
+        """Draw rows from the distribution that the approach has learned; their mean prediction is v(S).
 
         Parameters
         ----------

@@ -133,8 +133,8 @@ class Explanation:
     also by the label of a pandas index: ``explanation[:10]``, ``explanation["A17"]``, ``explanation[:, "age"]``,
     ``explanation[..., "yes"]``, ``explanation[3, :, "yes"]``. Axes of rows and players stay, lists on several axes do not
     pair up. An explanation of some of the players keeps base value and prediction, and the sum over the players left out as
-    `others`: ``base_values + values.sum(1) + others.values == predictions``. Its v(S), and what is made of v(S), are
-    refused.
+    `others`: ``base_values + values.sum(1) + others.values == predictions``. It refuses v(S), and whatever is computed
+    from v(S).
     """
 
     values: Floats
@@ -192,7 +192,9 @@ class Explanation:
         NaN where that variance is unknown, as with ``n_samples=1``. Causal values and log-odds have no MSEv, see `has_msev`.
         """
         if not self.provenance.has_table:
-            raise OptionError("MSEv is made of v(S), which was not kept. Explain some of the rows with values='full'.")
+            raise OptionError(
+                "MSEv is computed from v(S), which was not kept. Explain some of the rows with values='full'."
+            )
         if self.provenance.no_msev:
             raise OptionError(
                 f"MSEv cannot judge these values: {self.provenance.no_msev}. Explain the same rows without confounding, "
@@ -203,7 +205,7 @@ class Explanation:
         return mean_squared_error(self.predictions, table.values[shared], table.std_errors[shared])
 
     def without_table(self, data: Table) -> Explanation:
-        """The same without v(S), which takes most of the space, and with other columns (R, any) than the features."""
+        """The same without v(S), which takes most of the space, and with other columns (R, any) in place of the features."""
         return replace(
             self,
             value_table=None,  # type: ignore[arg-type]
@@ -309,8 +311,8 @@ class Explanation:
         Parameters
         ----------
         index : "k-SII", "STII" or "FSII", which share the prediction out among sets of at most `order` players; "SII" or
-            "BII", which measure each set by itself. All need v(S) of all coalitions, but "FSII", which a regression also
-            estimates from sampled ones
+            "BII", which measure each set by itself. All need v(S) of all coalitions, except "FSII", which a regression
+            also estimates from sampled ones
         order : size of the largest sets, from 2 to the number of players
         """
         return find_interactions(self, index, order)

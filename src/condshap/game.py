@@ -12,7 +12,7 @@ from condshap.coalitions import CoalitionPlan, Players
 from condshap.coalitions.ordering import Ordering, chain_of
 from condshap.draw_check import DrawCheck
 from condshap.models.predictor import Predictor
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.numerics.chains import Chain
 from condshap.schema import FeatureSchema
 from condshap.types import Floats, Indices, Masks, Outputs, Rows, Table

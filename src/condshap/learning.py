@@ -275,8 +275,8 @@ def read_ordering(explainer: Explainer, players: Players) -> Ordering | None:
         ):
             if is_given:
                 raise OptionError(
-                    f"asymmetric=True must go without {name}: only coalitions that respect causal_ordering count, and they "
-                    "have no complements to judge errors by. Leave it out, or set n_coalitions to a number."
+                    f"asymmetric=True cannot be combined with {name}: only coalitions that respect causal_ordering count, "
+                    "and they lack the complements that errors are judged by. Leave it out, or set n_coalitions to a number."
                 )
     if ordering is not None and ordering.changes_nothing:
         warnings.warn(
@@ -293,7 +293,7 @@ def _check_training(rows: Rows, schema: FeatureSchema) -> None:
     if len(rows) < _FEW_ROWS:
         warnings.warn(
             f"there should be at least {_FEW_ROWS} training rows, got {len(rows)}. With so few, how features depend on "
-            "each other is a guess, and no standard error shows how poor it is. Pass more rows if you can.",
+            "each other is little more than a guess, and standard errors do not show that. Pass more rows if you can.",
             CondShapWarning,
             stacklevel=2,
         )

@@ -136,8 +136,8 @@ def _restricted(explanation: Explanation, shared: set[bytes]) -> Explanation:
 def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
     counts = ", ".join(f"{len(_usable(one))} of '{name}'" for name, one in given.items())
     warnings.warn(
-        f"MSEv can only be compared over the same coalitions, got {counts}: it is taken over the {n_shared} that all of "
-        "them share. Explain with the same n_coalitions and seed to use all.",
+        f"MSEv can only be compared over the same coalitions, got {counts}: it is computed over the {n_shared} that all "
+        "of them share. Explain with the same n_coalitions and seed to use all coalitions.",
         CondShapWarning,
         stacklevel=4,
     )

@@ -88,8 +88,8 @@ class FeatureSchema:
     def encode(self, X: Table) -> Rows:
         """Check a table against the schema and encode it, shape (n, M).
 
-        Columns are found by name, in any order and any type of table. Arrays have no names, so columns go by position if
-        the table, or the training rows, are an array.
+        Columns are found by name, in any order and any type of table. Arrays have no names, so columns are matched by
+        position if the table, or the training rows, are an array.
         """
         frame = to_pandas(X)
         if len(frame) == 0:
@@ -135,8 +135,8 @@ def suggest_categorical(schema: FeatureSchema, rows: Rows) -> None:
     ]
     if few and len(rows) >= _MANY_ROWS:
         warnings.warn(
-            f"columns {listing(few)} hold few different whole numbers and are taken as numbers. If some are codes, "
-            "name these in categorical=[...]; if all are numbers, pass categorical=[].",
+            f"columns {listing(few)} hold few different whole numbers and are treated as numbers. If some are codes, "
+            "list them in categorical=[...]; if all are numbers, pass categorical=[].",
             CondShapWarning,
             stacklevel=2,
         )
@@ -253,7 +253,8 @@ def _learn_continuous(name: str, numbers: Floats) -> Feature:
 def _warn_id(name: str, n_levels: int, n_rows: int) -> None:
     warnings.warn(
         f"column '{name}' should hold levels that rows share, got {n_levels} different ones in {n_rows} rows. Nothing can "
-        "be learned of levels that occur once, and training takes long. If it names rows, train the model without it.",
+        "be learned about levels that occur once, and training takes long. If the column identifies rows, train the model "
+        "without it.",
         CondShapWarning,
         stacklevel=2,
     )
@@ -300,8 +301,8 @@ def _encode_levels(column: Column, feature: Feature) -> Floats:
     if len(unseen):
         names = [levels[code] for code in dict.fromkeys(codes[unseen].tolist())]
         raise SchemaError(
-            f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got the unseen {listing(names)} "
-            f"in rows {listing(unseen.tolist())}. Add rows with such a level to the training rows, or replace it. A level "
+            f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got unseen levels {listing(names)} in "
+            f"rows {listing(unseen.tolist())}. Add rows with such a level to the training rows, or replace it. A level "
             "that the column's type declares but no training row has counts as unseen."
         )
     return np.asarray(encoded)

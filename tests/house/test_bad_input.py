@@ -270,7 +270,7 @@ def test_nan_prediction_for_a_row_with_gaps_hints_at_missing_values():
 
 def test_prediction_of_wrong_length_or_shape_is_refused():
     with refuses(
-        ModelError, r"must return one row of outputs per row, shape \(2,\) or \(2, outputs\), got shape \(1, 1\)"
+        ModelError, r"must return outputs for every row, in shape \(2,\) or \(2, outputs\), got shape \(1, 1\)"
     ):
         explain(f=lambda X: np.zeros(1))
     with refuses(ModelError, r"got shape \(2, 2, 2\)"):

@@ -112,7 +112,7 @@ def test_memory_without_bound_is_all_there_is():
 @pytest.mark.parametrize("size", [1e-71, 1e-160, 1e-310])
 @pytest.mark.parametrize("options", [{}, {"base_value": 0.0}])
 def test_predictions_without_powers_are_refused_because_errors_would_be_zero(size, options):
-    with pytest.raises(ModelError, match="must return numbers of at least 1e-70 in size for some rows"):
+    with pytest.raises(ModelError, match="must return numbers of at least 1e-70 in absolute value for some rows"):
         explain(lambda x: model(x) * size, approach="gaussian", **options)
 
 

@@ -269,5 +269,5 @@ def test_an_explanation_keeps_its_rows_when_the_table_changes_later():
 
 
 def test_an_old_name_works_with_a_warning():
-    with pytest.warns(DeprecationWarning, match="condshap.VAEAC is called condshap.VAEACNetworks now"):
+    with pytest.warns(FutureWarning, match="condshap.VAEAC has been renamed to condshap.VAEACNetworks"):
         assert cs.VAEAC is cs.VAEACNetworks

@@ -258,7 +258,7 @@ def test_bandwidths_that_ask_the_model_are_refused():
     "options", [{"n_coalitions": "auto"}, {"coalitions": cs.CoalitionPlan.given(np.eye(4, dtype=bool), np.ones(4))}]
 )
 def test_asymmetric_values_choose_their_own_coalitions(options):
-    with pytest.raises(OptionError, match="asymmetric=True must go without"):
+    with pytest.raises(OptionError, match="asymmetric=True cannot be combined with"):
         cs.explain(curved, TRAIN, ROWS, approach="gaussian", causal_ordering=ORDER, asymmetric=True, **options, **QUIET)
 
 

@@ -42,14 +42,14 @@ _CLEARLY = 1e-5  # of the largest prediction: what is further apart is no roundi
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FastExplainer:
-    """Explains rows by a network that has learned the values of an explainer, see `Explainer.amortise`.
+    """Explain rows with a network that has learned the values of an explainer, see `Explainer.amortise`.
 
     Attributes
     ----------
-    explainer : whose values these are; it knows the model, whose prediction of a row its values add up to
+    explainer : the one whose values were learned; values add up to the predictions of its model
     learned : networks, calibration and error
-    game : what the explainer had learned when it taught
-    known_outputs : (k, O) what the model predicted for the game's example rows then
+    game : what the explainer knew when the network learned from it
+    known_outputs : (k, O) what the model then predicted for the game's example rows
     """
 
     explainer: Explainer
@@ -79,7 +79,7 @@ class FastExplainer:
         )
 
     def explain(self, X: Table, *, fallback: str | None = None) -> Explanation:
-        """Explain rows (R, M): values of the network, with errors by its errors on held-out rows.
+        """Explain rows (R, M): values from the network, with errors estimated from its errors on held-out rows.
 
         Parameters
         ----------
@@ -144,14 +144,14 @@ class FastExplainer:
         save_fast_explainer(self, as_path(path))
 
     def to_state(self) -> State:
-        """What was learned beside the explainer, and what the explainer was then."""
+        """What the network has learned, and what identifies the explainer that it learned from."""
         made_by = digest_of_maker(self.game)
         state = State({"known_outputs": self.known_outputs}, {"made_by": made_by})
         return state.joined(self.learned.to_state().named("learned"))
 
     @classmethod
     def from_state(cls, explainer: Explainer, game: Game, state: State) -> FastExplainer:
-        """Inverse of `to_state`; refuses a model that predicts otherwise."""
+        """Inverse of `to_state`; refuses a model with other predictions."""
         fast = cls(explainer, Learned.from_state(state.part("learned")), game, state.arrays["known_outputs"])
         fast._check_model(game.predictor(game.example_rows.copy()))
         if digest_of_maker(game) != state.facts["made_by"]:
@@ -174,8 +174,8 @@ class FastExplainer:
         if not apart <= _CLEARLY * scale:
             raise ModelError(
                 "the model must be the one whose Shapley values the network has learned, but its predictions for "
-                f"{len(outputs)} training rows differ from those by up to {apart:.3g}, where the largest is {scale:.3g}. "
-                "Pass that model, or fit and amortise again."
+                f"{len(outputs)} training rows differ by up to {apart:.3g}, where the largest is {scale:.3g}. "
+                "Pass the original model, or fit and amortise again."
             )
 
     def _explain_exactly(self, rows: Rows, outputs: Outputs) -> tuple[Floats, Floats]:
@@ -229,8 +229,8 @@ def _announce_unlike(is_unlike: Masks) -> None:
     if is_unlike.any():
         announce(
             f"{is_unlike.sum()} of {len(is_unlike)} rows are unlike the pool, at positions "
-            f"{listing(np.flatnonzero(is_unlike).tolist())}: further from it than held-out rows are. The network guesses "
-            "there, and errors need not hold. explanation.unlike_pool marks these rows; fallback='exact' lets the explainer "
-            "itself explain them.",
+            f"{listing(np.flatnonzero(is_unlike).tolist())}: they lie further from it than held-out rows do. The network "
+            "extrapolates there, and its errors may be too small. explanation.unlike_pool marks these rows; "
+            "fallback='exact' explains them with the explainer itself.",
             stacklevel=3,
         )

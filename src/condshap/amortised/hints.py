@@ -1,4 +1,4 @@
-"""Rows -> what the model says of a few rows beside them: with one player changed, or with only one player kept.
+"""Rows -> predictions for a few rows near each: with one player changed, or with only one player kept.
 
 Where a model jumps, Shapley values jump too, and features alone do not tell where. A few dozen predictions do, in place of
 the thousands behind an explanation: each player alone is taken from, or put into, typical rows of the pool.

@@ -73,8 +73,8 @@ class Split:
         """Split rows (N, M) at random; what equals a held-out row does not teach."""
         if len(rows) < n_held_out + LEAST_ROWS:
             raise SchemaError(
-                f"X_pool must have at least {LEAST_ROWS} rows beside the {n_held_out} that are held out by "
-                f"calibration_rows, got {len(rows)}. Pass more rows, or hold out fewer."
+                f"X_pool must have at least {LEAST_ROWS} rows besides the {n_held_out} held out by calibration_rows, "
+                f"got {len(rows)}. Pass more rows, or hold out fewer."
             )
         order = generator(seed, "amortised pool").permutation(len(rows))
         held_out, teaching = order[:n_held_out], order[n_held_out:]
@@ -82,8 +82,8 @@ class Split:
         teaching = teaching[~np.isin(keys[teaching], keys[held_out])]
         if len(teaching) < LEAST_ROWS:
             raise SchemaError(
-                f"X_pool must have at least {LEAST_ROWS} rows that differ from those that are held out, got "
-                f"{len(teaching)} of {len(rows)}. Explain its few distinct rows with explain, or pass other rows."
+                f"X_pool must have at least {LEAST_ROWS} rows that differ from the held-out rows, got {len(teaching)} of "
+                f"{len(rows)}. Explain its few distinct rows with explain, or pass other rows."
             )
         return cls(teaching, held_out[: n_held_out // 3], held_out[n_held_out // 3 :])
 

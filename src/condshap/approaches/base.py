@@ -18,7 +18,7 @@ import numpy.typing as npt
 from condshap.approaches import available_approaches, find_approach
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import ApproachError, SchemaError, listing
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.schema import FeatureSchema, Kind
 from condshap.types import LARGEST, SMALLEST_RANGE, Floats, Indices, Masks, Outputs, RowKeys, Rows, Values
 
@@ -270,7 +270,7 @@ def capabilities_of(approach: Any) -> Capabilities:
             f"an approach must declare what it can do, but {type(approach).__name__} does not: {what}. Add to its class\n"
             "    name, supports, handles_missing, needs_model = 'mine', ALL_KINDS, False, False\n"
             f"    capabilities = Capabilities({_example(approach)})\n"
-            "Import these names from condshap.approaches.base; Capabilities lists all there is to declare."
+            "Import these names from condshap.approaches.base; Capabilities lists everything that can be declared."
         )
     return Capabilities(samples=hasattr(approach, "sample"))
 
@@ -362,8 +362,9 @@ def check_sizes(X: Rows, schema: FeatureSchema) -> None:
     if len(rows):
         name, where = schema.names[columns[0]], rows[columns == columns[0]].tolist()
         raise SchemaError(
-            f"column '{name}' must hold numbers of at most {LARGEST:g} in size, because standard errors need their fourth "
-            f"powers, got larger ones in rows {listing(where)}. Rescale the column, or replace these numbers with NaN."
+            f"column '{name}' must hold numbers of at most {LARGEST:g} in absolute value, because standard errors need "
+            f"their fourth powers, got larger ones in rows {listing(where)}. Rescale the column, or replace these numbers "
+            "with NaN."
         )
 
 
@@ -371,7 +372,9 @@ def check_training_rows(X: Rows, schema: FeatureSchema) -> None:
     """Refuse a single row, and numbers in rows (N, M) so large, or so near each other, that powers overflow or vanish."""
     check_sizes(X, schema)
     if len(X) < 2:
-        raise SchemaError(f"there must be at least 2 training rows, got {len(X)}. One row shows no distribution.")
+        raise SchemaError(
+            f"there must be at least 2 training rows, got {len(X)}. One row says nothing about how values vary."
+        )
     for column, feature in zip(X.T, schema.features, strict=True):
         spread = float(np.nanmax(column) - np.nanmin(column))
         if feature.levels is None and 0 < spread < SMALLEST_RANGE:

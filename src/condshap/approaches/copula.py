@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, Outcomes, State
 from condshap.approaches.gaussian import COVARIANCES, fit_normal, restore_normal, store_normal
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.numerics.chains import Chain
 from condshap.numerics.gaussian import ChainedNormal, NormalModel, draw_conditional
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin

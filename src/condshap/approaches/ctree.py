@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import ALL_KINDS, ENOUGH_ROWS, Capabilities, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError
-from condshap.numerics.affine import AdditiveFunction, add_terms
+from condshap.numerics.additive import AdditiveFunction, add_terms
 from condshap.options import floats_or_nan
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import hash_words, stream_words

@@ -29,7 +29,7 @@ class Empirical(BaseEstimator):  # type: ignore[misc]
     """Kernel weights exp(-D^2 / (2 sigma^2)) in a scaled Mahalanobis distance of the known features.
 
     Nothing is random: it uses the closest donors that together hold the share `eta` of the weight, at most ``n_samples``. Of
-    more than 50,000 training rows, a random part of that size lends.
+    more than 50,000 training rows, a random part of that size are donors.
 
     Parameters
     ----------

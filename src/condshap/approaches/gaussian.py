@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import CONTINUOUS_ONLY, Capabilities, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import CondShapWarning, OptionError
-from condshap.numerics.affine import AdditiveFunction, AffineFunction, add_terms
+from condshap.numerics.additive import AdditiveFunction, AffineFunction, add_terms
 from condshap.numerics.chains import Chain
 from condshap.numerics.curves import CurvedFunction
 from condshap.numerics.gaussian import (

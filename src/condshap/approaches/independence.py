@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from condshap.approaches.base import ALL_KINDS, Capabilities, Donors, Outcomes, State
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.affine import AdditiveFunction, sum_terms
+from condshap.numerics.additive import AdditiveFunction, sum_terms
 from condshap.numerics.subsets import random_subsets
 from condshap.schema import FeatureSchema, Kind
 from condshap.seeding import derive_seed, hash_words, stream_words

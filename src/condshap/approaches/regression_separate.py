@@ -39,8 +39,8 @@ class RegressionSeparate(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     A regression is fitted when its coalition is first needed, and kept; of more than 50,000 training rows, to a random part
-    of that size. For a linear model of continuous features the
-    default gives the exact answer of a normal distribution with the training rows' mean and covariance.
+    of that size. For a linear model of continuous features the default gives the exact answer of a normal distribution with
+    the training rows' mean and covariance.
     """
 
     name: ClassVar[str] = "regression_separate"

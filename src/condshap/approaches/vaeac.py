@@ -11,11 +11,12 @@ import numpy as np
 
 from condshap.approaches.base import ALL_KINDS, Capabilities, DrawnRows, Outcomes, State
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.options import check_choice, check_device
 from condshap.schema import FeatureSchema, Kind
 from condshap.storage.plain_values import restore_values, restored_options, store_values, stored_options
 from condshap.types import Floats, Masks, Outputs, RowKeys, Rows
+from condshap.vaeac.config import in_new_words
 from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class VAEAC(VAEACOptions):
     Parameters
     ----------
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
-    device : "cpu", "cuda" or "auto", which takes the accelerator if there is one
+    device : "cpu", "cuda" or "auto", which uses the accelerator if there is one
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.votes`
     exact_repeats : learn only one of several columns that repeat each other exactly, numbers up to a line (Celsius and
@@ -235,7 +236,7 @@ class VAEAC(VAEACOptions):
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.ensemble import Networks
 
-        approach, stored = cls(**restored_options(state)), state.part("networks")
+        approach, stored = cls(**in_new_words(restored_options(state))), state.part("networks")
         approach.networks_ = Networks.from_state(stored.arrays, stored.facts["about"], device=approach.device)
         learned = restore_values(state.part("learned"))
         approach.companions_ = Companions.of(approach.networks_, learned.pop("lenders", None))

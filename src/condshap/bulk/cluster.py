@@ -86,7 +86,7 @@ def _client_of(address: str) -> Client:
         return Client(address, timeout=_CONNECT)
     except (OSError, ValueError) as error:  # of a time-out, too
         raise ClusterError(
-            f"cluster must be the address of a Dask scheduler that runs, got '{address}': {error}. Start one with 'dask "
+            f"cluster must be the address of a running Dask scheduler, got '{address}': {error}. Start one with 'dask "
             "scheduler'."
         ) from None
 
@@ -115,8 +115,8 @@ class _Run:
             self._client.register_plugin(plugin, name=name)
         except Exception as error:  # what cannot be pickled, or unpickled there, fails in many ways
             raise ClusterError(
-                f"explainer and model must reach the workers, which need condshap {__version__} and the model's packages, "
-                f"but {type(error).__name__}: {error}."
+                f"explainer and model must be loadable on the workers, which need condshap {__version__} and the model's "
+                f"packages, but sending them failed with {type(error).__name__}: {error}."
             ) from error
 
     def _all(self, rows: Iterator[tuple[Part, Any]], folder: Path, name: str) -> Iterator[Done]:
@@ -141,7 +141,9 @@ class _Run:
                         continue
                     if done.warnings and not has_warned:  # of a part: the others tend to say the same
                         has_warned = True
-                        announce(f"{done.warnings[0]} (In {done.part.text}; others are not repeated.)", stacklevel=2)
+                        announce(
+                            f"{done.warnings[0]} (In {done.part.text}; not repeated for other parts.)", stacklevel=2
+                        )
                     yield done
         finally:
             if running and self._client.status == "running":
@@ -166,7 +168,9 @@ class _Run:
             if ended:
                 return ended
             if self._client.status != "running":
-                raise ClusterError(f"the cluster must stay until the end, but its scheduler is gone. {_KEPT}")
+                raise ClusterError(
+                    f"the cluster must stay up until the run has ended, but its scheduler is gone. {_KEPT}"
+                )
             if self._client.nthreads():
                 alone_since = None
                 continue
@@ -182,12 +186,13 @@ class _Run:
             raise
         except KilledWorker as error:
             raise ClusterError(
-                f"{part.text}: its workers died, {_last_of(error)} last. Either they ran out of memory: lower rows_per_part "
-                f"or memory_budget, or give workers more. Or the cluster was closed. {_KEPT}"
+                f"{part.text}: the workers that tried it died, {_last_of(error)} last. If they ran out of memory, lower "
+                f"rows_per_part or memory_budget, or give workers more; or the cluster was closed. {_KEPT}"
             ) from None
         except (CancelledError, OSError) as error:
             raise ClusterError(
-                f"{part.text}: the cluster must stay until the end, but it is gone ({type(error).__name__}). {_KEPT}"
+                f"{part.text}: the cluster must stay up until the run has ended, but it is gone "
+                f"({type(error).__name__}). {_KEPT}"
             ) from None
         except Exception as error:  # of the worker, not of the explainer
             raise ClusterError(

@@ -92,7 +92,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not lines or "run" not in lines[0]:
         if any(texts[1:]):
             raise StorageError(
-                f"'{path}' must begin with what was asked, but that line is damaged. Choose another folder."
+                f"'{path}' must begin with the options of its run, but that line is damaged. Choose another folder."
             )
         return None
     run = read_header(json.dumps(lines[0]["run"]), KIND, f"'{path}'")
@@ -185,11 +185,11 @@ def _difference(place: tuple[str, int], was: dict[Any, Part], now: dict[Any, Par
         return f"now {plan.broken}"
     if place not in now:
         return f"{was[place].text} is gone"
-    return f"{now[place].text} {'holds other rows' if place in was else 'is new'}"
+    return f"{now[place].text} {'has changed' if place in was else 'is new'}"
 
 
 def _refusal(folder: Path, what: str, differs: str) -> str:
     return (
-        f"'{folder}' must be continued with the {what} that it was begun with, but {differs}. Make the same call again, or "
+        f"'{folder}' must be continued with the {what} that it was begun with, but {differs}. Repeat the same call, or "
         "choose another folder."
     )

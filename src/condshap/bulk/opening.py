@@ -28,13 +28,13 @@ _REPORTED = 1000
 class ExplanationSet:
     """Explanations in a folder, which `Explainer.explain_dataset` wrote. Parts are read when they are needed.
 
-    Iterating gives the explanation of one part after the other. A run that is still going on, or was ended, has fewer parts
-    than planned: then everything here is about those that are finished, see `is_complete`.
+    Iterating gives the explanation of one part after the other. A run that is in progress or was stopped has fewer parts
+    than planned; everything here is then about those that are finished, see `is_complete`.
 
     Attributes
     ----------
     folder : where the parts are
-    manifest : what was asked, and which parts are finished
+    manifest : the options of the run, and which parts are finished
     """
 
     folder: Path
@@ -53,7 +53,7 @@ class ExplanationSet:
 
     @property
     def key(self) -> str | None:
-        """Column that names rows; None where their position does."""
+        """Column that identifies rows; None where their position does."""
         found: str | None = self.manifest.run["options"]["key"]
         return found
 
@@ -89,7 +89,7 @@ class ExplanationSet:
         """
         asked = [keys] if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable) else list(keys)
         if not asked:
-            raise OptionError("keys must be at least one, got none.")
+            raise OptionError("keys must name at least one row, got none.")
         return self._take(self._positions(asked) if self.key is None else self._find(asked))
 
     def summary(self) -> pd.DataFrame:
@@ -127,7 +127,9 @@ class ExplanationSet:
 
     def _need_rows(self) -> None:
         if not self.parts:
-            raise OptionError(f"'{self.folder}' must have a finished part, but has none yet. Make the call again.")
+            raise OptionError(
+                f"'{self.folder}' must have a finished part, but has none yet. Call explain_dataset again."
+            )
 
     @property
     def _ends(self) -> Indices:
@@ -203,12 +205,12 @@ def open_explanations(out: str | Path) -> ExplanationSet:
 
     Parameters
     ----------
-    out : the folder; a run that was ended may be opened, too, and has the parts that are finished
+    out : the folder; an unfinished run can be opened, too, and has the parts that are finished
     """
     folder = as_path(out)
     manifest = read_manifest(folder) if folder.is_dir() else None
     if manifest is None:
         raise StorageError(
-            f"'{folder}' must be a folder that explain_dataset wrote, with '{NAME}' in it, but is not. Check the path."
+            f"'{folder}' must be a folder written by explain_dataset, with '{NAME}' in it, but it is not. Check the path."
         )
     return ExplanationSet(folder, manifest)

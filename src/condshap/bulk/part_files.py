@@ -121,7 +121,7 @@ def read_part(folder: Path, done: Done) -> Explanation:
     content = EXPLANATION.read(path)
     if hashlib.sha256(content).hexdigest() != done.checksum:
         raise StorageError(
-            f"'{path}' must be the file that the manifest names, but its bytes have changed. Explain again."
+            f"'{path}' must be as it was written, but its contents have changed. Call explain_dataset again."
         )
     with EXPLANATION.opening(path):
         return explanation_from_bytes(content, path)

@@ -90,8 +90,8 @@ def read_parts(pieces: Iterable[Piece], wanted: Wanted, rows_per_part: int, part
                 continue
             if _digest(rows) != part.digest:
                 raise StorageError(
-                    f"{part.text} must hold the same rows whenever it is read, but they have changed since the call began. "
-                    "Leave the source alone meanwhile; sort a LazyFrame, or write it to Parquet first."
+                    f"{part.text} must hold the same rows every time it is read, but they have changed since the call "
+                    "began. Do not change the source during the run; sort a LazyFrame, or write it to Parquet first."
                 )
             yield part, rows
             if not any(name == piece.name for name, _ in by_place):
@@ -141,7 +141,7 @@ def _hashes(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.uint64]]:
     except (TypeError, ValueError):
         kinds = [f"{field.name}: {field.type}" for field in rows.schema]
         raise OptionError(
-            f"columns must hold numbers, text, booleans or times, got {listing(kinds)}. Leave lists and records out."
+            f"columns must hold numbers, text, booleans or times, got {listing(kinds)}. Leave out lists and records."
         ) from None
     return np.asarray(found.to_numpy(), dtype=np.uint64)
 
@@ -161,8 +161,9 @@ class _Keys:
         gaps = np.flatnonzero(column.is_null(nan_is_null=True).to_numpy())
         if len(gaps):
             raise OptionError(
-                f"key '{self._key}' must name every row, but is missing in rows {listing((gaps + part.start).tolist())} of "
-                f"{part.piece}. Fill it, or leave key out to find rows by their position."
+                f"key '{self._key}' must have a value in every row, but is missing in rows "
+                f"{listing((gaps + part.start).tolist())} of {part.piece}. Fill the gaps, or leave key out to find rows by "
+                "their position."
             )
         self._words.append(_hashes(rows.select([self._key])))
 
@@ -182,7 +183,7 @@ class _Keys:
                     value, place = some.column(0)[i].as_py(), f"row {start + i} of {piece.name}"
                     if value in seen:
                         raise OptionError(
-                            f"key '{self._key}' must name every row once, got {value!r} in {seen[value]} and in {place}. "
-                            "Choose another column, or leave key out to find rows by their position."
+                            f"key '{self._key}' must be different in every row, got {value!r} in {seen[value]} and in "
+                            f"{place}. Choose another column, or leave key out to find rows by their position."
                         )
                     seen[value] = place

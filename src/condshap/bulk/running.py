@@ -149,8 +149,8 @@ def _check_empty(folder: Path, *, may_resume: bool) -> None:
     is_known = read_manifest(folder) is not None
     found = [one.name for one in folder.iterdir() if one.name != NAME or is_known]
     if found and not (is_known and may_resume):
-        what = "a run that is there already" if is_known else f"other files, such as '{min(found)}'"
-        hint = "" if may_resume else ", or leave resume=False out to go on"
+        what = "an earlier run in it" if is_known else f"other files, such as '{min(found)}'"
+        hint = "" if may_resume else ", or leave out resume=False to continue that run"
         raise OptionError(
             f"out must be a new or empty folder, got '{folder}' with {what}. Choose another folder{hint}."
         )
@@ -180,6 +180,7 @@ def _alone(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise OptionError(
-                f"out must be a folder that no other run is writing to, got '{folder}', which one is. Wait for it to end."
+                f"out must be a folder that no other run is writing to, but one is writing to '{folder}'. Wait for it to "
+                "end."
             ) from None
         yield

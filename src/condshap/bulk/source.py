@@ -107,7 +107,7 @@ def _files(path: Path, out: Path) -> list[Piece]:
     if len(kinds) != 1 or None in kinds:
         what = f"files of formats {sorted(map(str, kinds))}" if found else "no file"
         raise OptionError(
-            f"source must be {_KINDS}, all of one format, got {what} at '{path}'. Endings tell formats: "
+            f"source must be {_KINDS}, all of one format, got {what} at '{path}'. Formats are known by their endings: "
             f"{listing(_SUFFIXES)}."
         )
     return [_file(one, one.relative_to(root) if one.is_relative_to(root) else one) for one in found]

@@ -40,7 +40,7 @@ app.command(
     epilog=_example(
         f"condshap explain {_FILES} --rows rows.csv \\", "  --approach ctree --out ctree.parquet", "# after 'condshap fit':",
         "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows rows.csv --out rows.parquet",
-        "# many rows, on four processes; after Ctrl-C the same command goes on:",
+        "# many rows, on four processes; after Ctrl-C the same command continues:",
         "condshap explain --model model.skops --explainer fitted.condshap \\", "  --rows data/ --out explained/ --workers 4",
     ),
 )(explain)  # fmt: skip
@@ -70,7 +70,7 @@ def main() -> None:
         app(prog_name="condshap")
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            say("Stopped: files that were finished before are kept, and no other was written.")
+            say("Stopped: finished files are kept, and no others were written.")
         raise
 
 

@@ -148,8 +148,8 @@ def explain(
             store_table(X)  # fails before explaining if the result could not be saved
             if loss is not None and not hasattr(fitted, "explain_loss"):
                 raise OptionError(
-                    f"--loss must go with an explainer that knows v(S), got the fast explainer '{explainer}'. Pass the "
-                    "explainer that has taught it."
+                    f"--loss needs an explainer that estimates v(S), got the fast explainer '{explainer}'. Pass the "
+                    "explainer that it was made from."
                 )
             explanation = fitted.explain(X) if loss is None else fitted.explain_loss(X, y, loss.value)
         else:

@@ -48,7 +48,7 @@ class Package:
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show versions, device, threads and caches, and what is missing for which extra."""
+    """Show versions, accelerator, threads and caches, and which packages are missing for condshap and each extra."""
     with clear_messages():
         packages, facts = find_packages(), find_facts()
         if as_json:
@@ -60,7 +60,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
 
 
 def warm_up() -> None:
-    """Compile what the first explanations on this machine would wait for: evaluation of trees, additive models, ctree."""
+    """Compile trees, additive models and ctree now, so that the first explanations on this machine need not wait."""
     with clear_messages():
         for what, approach in (("trees", "gaussian"), ("additive models", "gaussian"), ("ctree", "ctree")):
             start = time.perf_counter()

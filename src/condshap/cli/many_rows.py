@@ -27,15 +27,15 @@ class Kept(StrEnum):
     compact = "compact"
 
 
-RowsPerPart = Annotated[int | None, typer.Option(help="Many rows: how many are explained and written together.")]
+RowsPerPart = Annotated[int | None, typer.Option(help="Many rows: how many to explain and write at a time.")]
 Columns = Annotated[
     list[str] | None, typer.Option("--column", help="Many rows: column to carry along; may be repeated.")
 ]
-KeyColumn = Annotated[str | None, typer.Option(help="Many rows: column that names every row once.")]
+KeyColumn = Annotated[str | None, typer.Option(help="Many rows: column that identifies each row.")]
 Values = Annotated[Kept, typer.Option(help="Many rows: compact leaves out v(S) and the rows themselves.")]
 Cluster = Annotated[str | None, typer.Option(help="Many rows: address of a Dask scheduler, such as tcp://host:8786.")]
 Workers = Annotated[int | None, typer.Option(help="Many rows: number of local worker processes.")]
-Resume = Annotated[bool, typer.Option(help="Many rows: go on with what is in the folder; otherwise it must be empty.")]
+Resume = Annotated[bool, typer.Option(help="Many rows: continue the run in the folder; otherwise it must be empty.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,13 @@ class Bulk:
         """Refuse what cannot be combined."""
         if explainer is None:
             raise typer.BadParameter(
-                "a folder of many rows needs a saved explainer: see 'condshap fit'; or let --out end in .parquet.",
+                "a folder needs a saved explainer, see 'condshap fit'; for a single file, let --out end in .parquet.",
                 param_hint="--explainer",
             )
         for option in sorted({"loss", "target"} & given):
             raise typer.BadParameter(
-                f"works only for a table: leave it out, or let --out '{out}' end in .parquet.", param_hint=f"--{option}"
+                f"works only with a single file: leave it out, or let --out '{out}' end in .parquet.",
+                param_hint=f"--{option}",
             )
         if self.cluster is not None and self.workers is not None:
             raise typer.BadParameter("give either --cluster or --workers.", param_hint="--workers")
@@ -68,7 +69,7 @@ class Bulk:
         """Refuse options that would have no effect on a single table."""
         for option in sorted({"rows_per_part", "column", "key", "values", "cluster", "workers", "resume"} & given):
             raise typer.BadParameter(
-                "works only for many rows, with a folder as --out: leave it out.",
+                "works only when --out is a folder: leave it out.",
                 param_hint=f"--{option.replace('_', '-')}",
             )
 
@@ -82,7 +83,7 @@ class Bulk:
                 rows, out, **options, cluster=cluster, resume=self.resume, values=self.values.value
             )
         except KeyboardInterrupt:
-            say(f"Stopped: finished parts are in '{out}'. Give the same command again to go on.")
+            say(f"Stopped: finished parts are in '{out}'. Repeat the same command to continue.")
             raise typer.Exit(STOPPED) from None
         _show(found, out, time.perf_counter() - start, as_json=as_json)
 

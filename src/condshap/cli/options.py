@@ -120,16 +120,16 @@ class Settings:
         list[YesNo] | None,
         typer.Option(
             help="With --causal-ordering: causal values. Whether something unseen causes the columns of a component "
-            "together: once for all components, or once for each."
+            "together; give it once for all components, or once for each."
         ),
     ] = None
     asymmetric: Annotated[
-        bool, typer.Option(help="With --causal-ordering: only orders of the features that respect it.")
+        bool, typer.Option(help="With --causal-ordering: average only over orders of the features that respect it.")
     ] = False
     additive: Annotated[
         Additive,
         typer.Option(
-            help="Whether the model is a sum of one function per feature, which needs no samples; 'yes' is tested."
+            help="Whether the model is a sum of one function per feature, which needs no samples; 'yes' is put to the test."
         ),
     ] = Additive.auto
     check_draws: Annotated[

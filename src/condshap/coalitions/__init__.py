@@ -18,9 +18,10 @@ DEFAULT_SAMPLED = 1000
 def make_plan(n_players: int, n_coalitions: int | None, *, seed: int) -> CoalitionPlan:
     """All coalitions when they are wanted or few enough, some pairs of a coalition and its complement otherwise.
 
-    Pairs keep apart and are solved by kriging; up to five players with fewer than 5 P + 2 coalitions are drawn by the kernel
-    and solved by regression. Less than 2 P + 6 coalitions, two pairs more than players, cannot judge their own error:
-    then so many are taken, all if there are not so many, and `CoalitionPlan.n_repaired` tells how many were added.
+    Pairs are spread out and solved by kriging; with up to five players, fewer than 5 P + 2 coalitions are drawn by the
+    kernel and solved by regression. Fewer than 2 P + 6 coalitions, two pairs more than there are players, cannot estimate
+    their own error: 2 P + 6 are used instead, or all if there are fewer, and `CoalitionPlan.n_repaired` says how many were
+    added.
 
     Parameters
     ----------

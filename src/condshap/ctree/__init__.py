@@ -1,8 +1,8 @@
 """Training table -> conditional inference trees: multivariate mixed responses given mixed predictors.
 
 The algorithm is that of R's ``party::ctree`` with quadratic test statistics, Bonferroni-adjusted chi-square p-values and
-binary splits by the maximally selected two-sample statistic. In one point they differ: party takes a covariance below 1e-10
-for zero, so its trees depend on the units; these do not, but for the side of levels that a node does not have, where two
+binary splits by the maximally selected two-sample statistic. They differ in one point: party treats a covariance below 1e-10
+as zero, so its trees depend on the units; these do not, except for the side of levels that a node does not have, where two
 rankings of a nominal predictor tie and party decides by the last bit. Everything works on encoded float64 arrays; the trees
 know nothing about data frames or Shapley values.
 

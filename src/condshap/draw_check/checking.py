@@ -111,9 +111,9 @@ def announce_departures(check: DrawCheck | None, parts: Sequence[Part]) -> None:
     names = listing(sorted({one.approach for one in check.large} - said))
     warnings.warn(
         f"draws should look like the training rows, but those of approach {names} do not in columns "
-        f"{listing(check.columns, 8)}: {check.example}. Shapley values of these columns may be off. Find out with compare() "
-        "whether another approach has a lower MSEv, such as 'ctree', or 'gaussian' or 'copula' for numbers, and look at its "
-        "draw check; or put columns that duplicate each other into one group (groups=). explainer.draw_check_ has all "
+        f"{listing(check.columns, 8)}: {check.example}. Shapley values of these columns may be off. Use compare() to see "
+        "whether another approach, such as 'ctree', or 'gaussian' or 'copula' for numbers, has a lower MSEv, and look at "
+        "its draw check; or put columns that duplicate each other into one group (groups=). explainer.draw_check_ has all "
         "findings; check_draws=False skips the check.",
         CondShapWarning,
         stacklevel=3,

@@ -23,8 +23,8 @@ def lacks_coalitions(explanation: Explanation) -> str:
         return "v(S) was not kept"
     if table.coalitions.shape[1] != P:
         raise CoalitionError(
-            f"interactions and Owen values must be of all {table.coalitions.shape[1]} players whose v(S) the explanation "
-            f"has, but it shows {P} of them. Compute them first, and choose players afterwards."
+            f"interactions and Owen values need all {table.coalitions.shape[1]} players, but only {P} of them were selected "
+            "from this explanation. Compute them first, and select players afterwards."
         )
     if not explanation.provenance.is_exact or len(np.unique(table.coalitions, axis=0)) < 2**P:
         return f"this explanation has {len(table.coalitions)} of the 2^{P} = {2**P} coalitions of {P} players"
@@ -48,6 +48,8 @@ def table_columns(explanation: Explanation) -> tuple[Masks, Floats, Floats]:
     """Coalitions (C, P), v(S) and its variances, both (C, n), with a column for every row and output."""
     table = explanation.value_table
     if table is None:
-        raise CoalitionError("v(S) must be there, but was not kept. Explain these rows with values='full'.")
+        raise CoalitionError(
+            "interactions and Owen values need v(S), which was not kept. Explain these rows with values='full'."
+        )
     shape = (len(table.coalitions), explanation.base_values.size)
     return table.coalitions, table.values.reshape(shape), table.std_errors.reshape(shape) ** 2

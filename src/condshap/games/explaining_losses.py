@@ -46,8 +46,8 @@ class _LossGame:
         first = self._values(self.game, positions, rows)
         if np.isnan(first.std_errors).any():
             raise OptionError(
-                "explain_loss must know the standard errors of v(S), because noise biases losses, but there is a single "
-                "sample, which tells nothing about its own. Fit with n_samples of at least 2."
+                "explain_loss needs the standard errors of v(S), because noise biases losses, but a single sample has none. "
+                "Fit with n_samples of at least 2."
             )
         n_evaluations, variances = first.n_evaluations, first.std_errors**2
         if isinstance(self.losses, OwnLosses) and variances.any():
@@ -80,8 +80,8 @@ def explain_loss_rows(
     """Explain the losses of rows with all coalitions of the plan, or with as many as a tolerance needs."""
     if game.target_error is not None:
         raise OptionError(
-            f"explain_loss must not be asked of an explainer with target_error, which is in units of the prediction, got "
-            f"{game.target_error}. Fit one with n_samples instead."
+            "explain_loss cannot be combined with target_error, which is in units of the prediction, got "
+            f"target_error={game.target_error}. Fit with n_samples instead."
         )
     losses.check(asked.predictions, game.base_value)
     own = _LossGame(game, asked, losses, settings)

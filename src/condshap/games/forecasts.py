@@ -84,7 +84,7 @@ def _choose_rows(windows: Windows, at: Any) -> tuple[Indices, Indices]:
     early = explained[explained < first]
     if len(early):
         raise OptionError(
-            f"at must have {first} times before it for the lags, got {timeline.name_of(int(early[0]))}. Explain "
+            f"at must leave {first} times before it for the lags, got {timeline.name_of(int(early[0]))}. Explain "
             f"times from position {first} on, or use fewer lags."
         )
     late = explained[explained > last]
@@ -97,9 +97,9 @@ def _choose_rows(windows: Windows, at: Any) -> tuple[Indices, Indices]:
     train = np.arange(first, explained.min())
     if len(train) < 2:
         raise SchemaError(
-            "there must be at least 2 complete windows before the first explained time to learn from, got "
-            f"{len(train)}: it is {timeline.name_of(int(explained.min()))}, and windows need {first + 1} values. Explain "
-            "later times, or use fewer lags."
+            f"there must be at least 2 complete windows of {first + 1} values before the first explained time, "
+            f"{timeline.name_of(int(explained.min()))}, to learn from, got {len(train)}. Explain later times, or use fewer "
+            "lags."
         )
     return train, explained
 
@@ -109,7 +109,7 @@ def _with_groups(windows: Windows, group_by: str | None, options: dict[str, Any]
     if group_by != "variable":
         return options
     if options.get("groups") is not None:
-        raise OptionError("groups must come with group_by=None, got group_by='variable'. Set it, or leave groups out.")
+        raise OptionError("groups needs group_by=None, got group_by='variable'. Set group_by, or leave groups out.")
     return options | {"groups": windows.groups()}
 
 
@@ -119,7 +119,7 @@ def _output(windows: Windows, output: str | int | None) -> str | None:
         return None
     found = find_named("output", output, windows.steps)
     if found is None:
-        raise OptionError(f"output must be one of {listing(windows.steps)} or its position, got {output!r}.")
+        raise OptionError(f"output must be one of {listing(windows.steps)} or a position, got {output!r}.")
     return f"position:{found}"
 
 

@@ -52,9 +52,7 @@ class Windows:
         n_other = check_integer("exogenous_lags", exogenous_lags, least=0)
         names = list(timeline.exogenous.columns)
         if not names and (n_other or known_ahead):
-            raise OptionError(
-                "exogenous_lags and known_ahead must come with exogenous variables, got none. Pass exogenous."
-            )
+            raise OptionError("exogenous_lags and known_ahead need exogenous variables, got none. Pass exogenous.")
         ahead = _known_ahead(known_ahead, names, n_other)
         unused = [name for name in names if not n_other and name not in ahead]
         if unused:
@@ -152,8 +150,9 @@ def lagged_table(
         origins = origins[windows.targets(origins).notna().all(axis=1).to_numpy()]
     if not len(origins):
         raise SchemaError(
-            f"series must have at least one time with {windows.first + 1} values up to it and {windows.horizon} known ones "
-            f"after it, got {len(timeline)} times without. Pass a longer series, or use fewer lags or a shorter horizon."
+            f"series must have at least one time with {windows.first + 1} values up to it and {windows.horizon} known "
+            f"values after it, got {len(timeline)} times, none of them like that. Pass a longer series, or use fewer lags "
+            "or a shorter horizon."
         )
     return windows.rows(origins), windows.targets(origins)
 

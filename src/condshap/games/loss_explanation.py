@@ -35,7 +35,7 @@ class LossExplanation:
     data : the explained rows as given
     feature_names, player_names : names; players are features or groups of them
     membership : for every player the positions of its features
-    provenance : how it came about, as for an `Explanation`
+    provenance : how it was made, as for an `Explanation`
     """
 
     values: Floats

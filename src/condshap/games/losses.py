@@ -91,8 +91,8 @@ class LogLosses(Losses):
         if len(rows):
             announce(
                 "probabilities of the true class must be above 0 for a finite log loss, got 0 for some coalitions of rows "
-                f"{listing(rows.tolist())}: counted as {_FLOOR:.2g}, as scikit-learn does, and that decides how large the "
-                "loss is there. Calibrate or smooth the model, or take 'squared_error'.",
+                f"{listing(rows.tolist())}. They count as {_FLOOR:.2g}, as in scikit-learn, which alone decides how large "
+                "the loss is there. Calibrate or smooth the model, or use 'squared_error'.",
                 stacklevel=3,
             )
 
@@ -119,13 +119,14 @@ class OwnLosses(Losses):
         if found.shape != (len(rows),) or found.dtype.kind not in "fiub":
             raise OptionError(
                 f"loss must return one number per row, shape ({len(rows)},), got shape {found.shape} of dtype "
-                f"{found.dtype} of {self.name!r}. Return the losses of the rows, not their mean."
+                f"{found.dtype} from {self.name!r}. Return the losses of the rows, not their mean."
             )
         if not np.isfinite(found).all():
             bad = int(np.flatnonzero(~np.isfinite(found))[0])
+            truth, prediction = self.given[rows][bad : bad + 1].tolist()[0], given[bad].tolist()
             raise OptionError(
-                f"loss must return finite numbers, got {found[bad]} of {self.name!r} for y = {self.given[rows][bad]!r} and "
-                f"prediction {given[bad]!r}. Clip predictions in the function, or return a loss that is finite there."
+                f"loss must return finite numbers, got {found[bad]} from {self.name!r} for y = {truth!r} "
+                f"and prediction {prediction!r}. Clip predictions in the function, or return a loss that is finite there."
             )
         return found.astype(np.float64)
 

@@ -197,12 +197,12 @@ def _read(name: Any, members: Any, players: Sequence[str], *, level: int) -> Uni
         raise CoalitionError(f"union {name!r} must be a list of players, got {members!r}. Write [{members!r}].")
     given = list(members)
     if not given:
-        raise CoalitionError(f"unions must have at least one player each, {name!r} is empty. Leave it out.")
+        raise CoalitionError(f"unions must have at least one player each, but {name!r} is empty. Leave it out.")
     unknown = [one for one in given if _position(one, players) is None]
     if unknown:
         raise CoalitionError(
-            f"unions must name players among {listing(players)}, unknown in {name!r} are {listing(unknown)}. Use their "
-            "names or positions."
+            f"unions must name players among {listing(players)}, got {listing(unknown)} in {name!r}. Use names or "
+            "positions of players."
         )
     return Union(str(name), tuple(j for one in given if (j := _position(one, players)) is not None))
 

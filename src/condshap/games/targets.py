@@ -62,8 +62,8 @@ def true_classes(given: Given, predictor: Predictor) -> tuple[Indices, Masks]:
     """Which of the explained outputs tells the probability of the true class, (R,), and whether as 1 - p, (R,)."""
     if is_regressor(predictor.model):
         raise OptionError(
-            f"loss='log_loss' must come with a classifier, got the regressor {describe_model(predictor.model)}. Take "
-            "'squared_error' or 'absolute_error'."
+            f"loss='log_loss' needs a classifier, got the regressor {describe_model(predictor.model)}. Use 'squared_error' "
+            "or 'absolute_error'."
         )
     if given.ndim != 1:
         raise OptionError(
@@ -80,8 +80,8 @@ def true_classes(given: Given, predictor: Predictor) -> tuple[Indices, Masks]:
         return places, np.zeros(len(places), dtype=bool)
     if len(names) > 2:
         raise OptionError(
-            f"loss='log_loss' must know the probabilities of all {len(names)} classes, but the explainer has only one of "
-            f"them, {predictor.output_names[0]!r}. Fit it without output."
+            f"loss='log_loss' needs the probabilities of all {len(names)} classes, but the explainer has only one of them, "
+            f"{predictor.output_names[0]!r}. Fit it without output."
         )
     return np.zeros(len(places), dtype=np.intp), places != picked
 
@@ -94,8 +94,8 @@ def check_probabilities(outputs: Outputs, model: Any) -> None:
     bad = np.flatnonzero(~in_range)
     if len(bad):
         raise OptionError(
-            f"loss='log_loss' must get probabilities from 0 to 1 that sum to 1, got {listing(outputs[bad[0]].tolist())} of "
-            f"{describe_model(model)} for rows {listing(bad.tolist())}. Pass a classifier, or take another loss."
+            f"loss='log_loss' needs probabilities from 0 to 1 that sum to 1, got {listing(outputs[bad[0]].tolist())} from "
+            f"{describe_model(model)} for rows {listing(bad.tolist())}. Pass a classifier, or use another loss."
         )
 
 
@@ -117,7 +117,7 @@ def _positions(given: Given, names: tuple[Any, ...]) -> Indices:
         rows = [r for r, label in enumerate(labels) if label not in where]
         raise OptionError(
             f"y must hold labels among the model's classes {listing(names)}, got {listing(unknown)} in rows "
-            f"{listing(rows)}. Write them as they were when the model was trained."
+            f"{listing(rows)}. Write them as in the model's training data."
         )
     return np.array([where[label] for label in labels], dtype=np.intp)
 

@@ -82,7 +82,7 @@ class Timeline:
         except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
             found = None
         if found is None:
-            raise OptionError(f"at must be times of the series, got {at!r}, which is none. {self._span()}")
+            raise OptionError(f"at must be times of the series, but {at!r} is not one. {self._span()}")
         places = np.arange(n)[found].ravel()
         if len(places) != 1:
             raise OptionError(
@@ -129,7 +129,7 @@ def _read(given: Any, what: str, letter: str) -> pd.DataFrame:
             given = np.asarray(given)
         except ValueError as error:  # rows of different lengths
             raise SchemaError(
-                f"{what} must be a table with a row per time, got a list that is none: {error}."
+                f"{what} must be a table with a row per time, got a list that cannot be one: {error}."
             ) from None
     if isinstance(given, np.ndarray) and given.ndim in (1, 2):
         values = plain_array(given)
@@ -153,14 +153,14 @@ def _check_order(times: pd.Index[Any], what: str) -> None:
     if isinstance(times, pd.MultiIndex):
         raise SchemaError(f"{what} must have one level of times, got {times.nlevels}. Explain one series at a time.")
     advice = (
-        "Sort it with sort_index(), or number its rows with reset_index(drop=True) if they are in the order of time."
+        "Sort it with sort_index(), or number its rows with reset_index(drop=True) if they are in chronological order."
     )
     if times.hasnans:
         raise SchemaError(f"{what} must have a time in every row, got missing ones in its index. Drop these rows.")
     if not times.is_unique:
         again = times[times.duplicated()].unique()
         raise SchemaError(
-            f"{what} must have every time once, got {listing(map(str, again))} more than once. Keep one row of each."
+            f"{what} must have one row per time, got several for {listing(map(str, again))}. Keep one row of each."
         )
     if not times.is_monotonic_increasing:
         order = np.arange(1, len(times))
@@ -169,7 +169,7 @@ def _check_order(times: pd.Index[Any], what: str) -> None:
         except TypeError:  # labels of several types have no order
             order = order[:1]
         raise SchemaError(
-            f"{what} must be in the order of time, got '{times[order[0]]}' after '{times[order[0] - 1]}'. {advice}"
+            f"{what} must be in chronological order, got '{times[order[0]]}' after '{times[order[0] - 1]}'. {advice}"
         )
 
 
@@ -190,8 +190,8 @@ def _warn_if_uneven(times: pd.Index[Any]) -> None:
         i = int(wide[0])
         warnings.warn(
             f"times should be evenly spaced, because a lag is one row, but {len(wide)} of {len(steps)} steps are much wider "
-            f"than the others, first that from '{times[i]}' to '{times[i + 1]}'. Reindex the series if times are missing, "
-            "which makes them gaps, or number its rows with reset_index(drop=True) if they are not.",
+            f"than the others, the first one from '{times[i]}' to '{times[i + 1]}'. Reindex the series if times are "
+            "missing, which makes them gaps, or number its rows with reset_index(drop=True) if they are not.",
             CondShapWarning,
             stacklevel=4,
         )
@@ -205,8 +205,8 @@ def _check_together(series: pd.DataFrame, exogenous: pd.DataFrame) -> None:
     n = len(series)
     if len(exogenous) < n:
         raise SchemaError(
-            f"exogenous must have a row for each of {n} times of the series, got {len(exogenous)} rows. Rows beyond the "
-            "series may follow, not be missing."
+            f"exogenous must have a row for each of the {n} times of the series, got {len(exogenous)} rows. It may go on "
+            "beyond the series, but not end before it."
         )
     ours, theirs = series.index, exogenous.index[:n]
     if ours.equals(theirs):
@@ -216,6 +216,6 @@ def _check_together(series: pd.DataFrame, exogenous: pd.DataFrame) -> None:
         return  # one table has times and the other only numbers its rows: they go by position
     first = int(np.flatnonzero(np.asarray(ours.astype(object) != theirs.astype(object)))[0])
     raise SchemaError(
-        f"exogenous must be about the times of the series, but row {first} is '{theirs[first]}' there and '{ours[first]}' "
-        "in the series. Reindex it, or number the rows of both with reset_index(drop=True)."
+        f"exogenous must have the times of the series, but row {first} is '{theirs[first]}' in exogenous and "
+        f"'{ours[first]}' in the series. Reindex it, or number the rows of both with reset_index(drop=True)."
     )

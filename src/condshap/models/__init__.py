@@ -1,1 +1,1 @@
-"""How models are asked: their tables, calls and outputs, trees in their place, and what is read of additive models."""
+"""Calling models: their tables, calls and outputs, fast trees in their place, and what is read from additive models."""

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from condshap.exceptions import listing
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.runtime.announcing import announce
 from condshap.types import Floats, Masks, Outputs, Rows
 
@@ -89,7 +89,7 @@ def warn_if_missed(met: Masks) -> None:
     missed = np.flatnonzero(~met)
     text = (
         f"the model was read as a sum of one function per feature, but its predictions for {len(missed)} of {len(met)} rows "
-        f"to explain, positions {listing(missed.tolist())}, are not such sums: it does something between the values it was "
-        "tried at. These rows went through the model itself. Set additive=False to send all of them through it."
+        f"to explain, positions {listing(missed.tolist())}, are not such sums: it changes between the values at which it "
+        "was tried. These rows were predicted by the model itself. Set additive=False to have it predict all rows."
     )
     announce(text, stacklevel=3)

@@ -28,7 +28,7 @@ def as_outputs(raw: Any, model: Model, n_rows: int) -> Outputs:
         values = values[:, None]
     if values.ndim != 2 or len(values) != n_rows or values.shape[1] == 0:
         raise ModelError(
-            f"model {describe_model(model)} must return one row of outputs per row, shape ({n_rows},) or "
+            f"model {describe_model(model)} must return outputs for every row, in shape ({n_rows},) or "
             f"({n_rows}, outputs), got shape {values.shape}. Pass a function that returns one of these."
         )
     return np.asarray(values, dtype=np.float64)

@@ -17,7 +17,7 @@ from condshap.models.additive_proof import rounding_distance, rounding_limit
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_additive, is_certainly_linear, traced_columns
 from condshap.models.tree_steps import read_steps
-from condshap.numerics.affine import AdditiveFunction, AffineFunction
+from condshap.numerics.additive import AdditiveFunction, AffineFunction
 from condshap.numerics.curves import Asks, Curve, CurvedFunction, TooRoughError, read_curves
 from condshap.schema import FeatureSchema
 from condshap.seeding import generator
@@ -82,7 +82,7 @@ def read_function(
     if not is_proven and vouched:
         raise OptionError(
             "additive=True needs a model whose functions of one feature can be read, but for some training rows the "
-            "prediction is not the sum of what was read: the model does something between the values it was tried at, "
+            "prediction is not the sum of what was read: the model changes between the values at which it was tried, "
             f"{_CELLS} ranges per feature. Leave additive out."
         )
     return function if is_proven else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from condshap.numerics.nets import power_of_two_at_least
+from condshap.numerics.sobol import power_of_two_at_least
 from condshap.types import Floats, Indices
 
 _BLOCKS = 8

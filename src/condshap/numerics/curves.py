@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from condshap.exceptions import ModelError
-from condshap.numerics.affine import AdditiveFunction, level_terms
+from condshap.numerics.additive import AdditiveFunction, level_terms
 from condshap.types import Floats, Indices, Masks
 
 Asks = Callable[[Indices, Floats], Floats]

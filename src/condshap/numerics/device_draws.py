@@ -15,7 +15,7 @@ from torch import Tensor
 
 from condshap.numerics.gaussian import NormalModel
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
-from condshap.numerics.nets import normal_nets, power_of_two_at_least
+from condshap.numerics.sobol import normal_nets, power_of_two_at_least
 from condshap.seeding import Streams
 from condshap.types import Floats, Indices, Masks, Rows
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from condshap.numerics.chains import Chain
-from condshap.numerics.nets import normal_nets, power_of_two_at_least
+from condshap.numerics.sobol import normal_nets, power_of_two_at_least
 from condshap.seeding import Streams
 from condshap.types import Floats, Indices, Masks, Rows
 

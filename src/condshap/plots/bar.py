@@ -64,7 +64,7 @@ def bar(
     """
     if isinstance(explanation, (Sizes, Summary, Mapping)):
         if rows is not None:
-            raise OptionError(f"rows must not come with summaries or cohorts, got {rows!r}. Select rows before.")
+            raise OptionError(f"rows cannot be combined with summaries or cohorts, got {rows!r}. Select rows first.")
         several = explanation if isinstance(explanation, Mapping) else {"": explanation}
         return _summaries({str(name): _summary(one) for name, one in several.items()}, output, max_features, ax)
     chosen = (

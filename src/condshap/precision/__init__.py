@@ -1,1 +1,1 @@
-"""How sure: influence of coalitions, samples, error factors, members, targets and tolerances."""
+"""How precise: influence of coalitions, samples, error factors, members, targets and tolerances."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from condshap.approaches.base import is_sampler
 from condshap.coalitions import CoalitionPlan
-from condshap.numerics.nets import nearest_power_of_two
+from condshap.numerics.sobol import nearest_power_of_two
 from condshap.precision.influence import sensitivities
 from condshap.types import Indices
 from condshap.values.assignments import Part

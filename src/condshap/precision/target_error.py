@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from condshap.exceptions import OptionError
-from condshap.numerics.nets import nearest_power_of_two
+from condshap.numerics.sobol import nearest_power_of_two
 from condshap.runtime.announcing import announce
 from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed, generator, row_keys
@@ -68,7 +68,7 @@ def choose_samples(
     if np.isnan(of_one).any():
         raise OptionError(
             f"target_error={aim.target:g} needs at least 2 samples of every coalition to begin with, because a single "
-            "one says nothing about its own error, but an approach draws 1. Raise its default_samples."
+            "sample says nothing about its own error, but an approach draws 1. Raise its default_samples."
         )
     importance = np.sqrt((aim.influence.sum(axis=0)[:, None] * of_one).max(axis=1))  # (C,)
     is_random = importance > 0
@@ -201,8 +201,8 @@ def _warn_if_missed(errors: Floats, target: float) -> None:
     missed = errors > target
     if missed.any():
         announce(
-            f"target_error={target:g} was not reached for {int(missed.sum())} of {len(errors)} rows, although the coalition "
-            f"that needs most has {_CAP} samples; the largest Monte Carlo standard error is {errors.max():.3g}. Choose "
-            "a larger target_error.",
+            f"target_error={target:g} was not reached for {int(missed.sum())} of {len(errors)} rows, even with {_CAP} "
+            f"samples for the coalition that needs most; the largest Monte Carlo standard error is {errors.max():.3g}. "
+            "Choose a larger target_error.",
             stacklevel=4,
         )

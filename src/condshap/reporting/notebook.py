@@ -82,7 +82,7 @@ def _chart(explanation: Explanation) -> str:
         if one and explanation.others is None:  # as in plots/selection.py: all values of a row have an exact sum
             bound = min(bound, float(errors[chosen].sum()))
         bars.append((f"{len(others)} others", float(by_player[others].sum()), bound))
-    several = ", added over outputs" if explanation.values.ndim == 3 else ""
+    several = ", summed over outputs" if explanation.values.ndim == 3 else ""
     rows = "1 row" if len(explanation) == 1 else f"{len(explanation)} rows"
     if one:
         return _svg("Shapley values", bars, (RAISES, LOWERS))

@@ -171,7 +171,7 @@ def notes(
             found.append(
                 Note(
                     "warning",
-                    f"{front}the base value plus Shapley values miss the prediction by up to {number(gap, 3)}.",
+                    f"{front}base value and Shapley values together miss the prediction by up to {number(gap, 3)}.",
                 )
             )
         if one.unlike_pool is not None and one.unlike_pool.any():
@@ -185,8 +185,8 @@ def notes(
             found.append(
                 Note(
                     "note",
-                    f"{front}{about.n_repaired} coalitions were added, because with fewer the players could not be told "
-                    "apart or the errors not be estimated.",
+                    f"{front}{about.n_repaired} coalitions were added, because fewer could not tell the players apart or "
+                    "estimate the errors.",
                 )
             )
     found.append(_note_outside(outside, len(given[0])))
@@ -213,7 +213,7 @@ def _note_outside(outside: Outside | None, n_rows: int) -> Note:
     if outside is None:
         return Note(
             "note",
-            "Rows outside the training data were not looked for, because the report was made without training rows.",
+            "Rows outside the training data are not marked, because the report was made without training rows.",
         )
     n = len(outside.by_row)
     if n == 0:
@@ -294,7 +294,7 @@ def describe(explanation: Explanation, model: object) -> list[tuple[str, str]]:
         f"{about.n_iterations} steps",
         "Errors": _errors(about.model_errors_from)
         if about.amortised is None
-        else "by errors of the network on held-out rows",
+        else "from the network's errors on held-out rows",
         "Seed": str(about.seed),
         "Time": ", ".join(f"{key} {_seconds(value)}" for key, value in about.seconds.items()),
         "Versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),

@@ -85,8 +85,8 @@ def check_explanation(explanation: Any) -> None:
         )
     if explanation.value_table is None:
         raise OptionError(
-            f"refine needs v(S) of the coalitions so far, got an explanation without: {explanation!r}. Explain the rows "
-            "again."
+            f"refine needs v(S) of the coalitions so far, got an explanation without it: {explanation!r}. Explain the "
+            "rows again."
         )
 
 

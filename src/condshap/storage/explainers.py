@@ -25,7 +25,7 @@ from condshap.explainer import Explainer
 from condshap.game import Game
 from condshap.models.predictor import Predictor
 from condshap.models.read_additive import kind_of_reading, read_function
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.options import as_path
 from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema

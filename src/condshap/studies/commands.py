@@ -63,7 +63,9 @@ def _run_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "auto"), help="where to run networks")
     parser.add_argument("--forest", default="cpu", choices=("sklearn", "cpu", "cuda"), help="how to evaluate forests")
     parser.add_argument("--store", type=Path, metavar="FILE", help="file for results; default: NAME.jsonl")
-    parser.add_argument("--again", type=_methods, default=(), metavar="METHODS", help="run these methods again")
+    parser.add_argument(
+        "--again", type=_methods, default=(), metavar="METHODS", help="run these methods again, whatever the store has"
+    )
     parser.add_argument("--progress", action="store_true", default=None, help="show progress even without a terminal")
     parser.set_defaults(command=run_study)
 
@@ -75,7 +77,7 @@ def _table_parser(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--csv", action="store_true", help="CSV instead of Markdown")
     form.add_argument("--json", action="store_true", help="JSON instead of Markdown")
     parser.add_argument("--write", type=Path, metavar="FILE", help="write to a file instead of printing")
-    parser.add_argument("--of-version", metavar="VERSION", help="use results from this version of condshap")
+    parser.add_argument("--of-version", metavar="VERSION", help="use the results of this version of condshap")
     parser.set_defaults(command=make_table)
 
 
@@ -83,7 +85,7 @@ def _plot_parser(parser: argparse.ArgumentParser) -> None:
     _choice_options(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the PNG files")
     parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="file of results; may be repeated")
-    parser.add_argument("--of-version", metavar="VERSION", help="use results from this version of condshap")
+    parser.add_argument("--of-version", metavar="VERSION", help="use the results of this version of condshap")
     parser.set_defaults(command=make_plots)
 
 
@@ -96,8 +98,12 @@ def _choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--levels", type=_listed(int), metavar="3,4", help="numbers of levels")
     parser.add_argument("--methods", type=_methods, help="only these methods, e.g. gaussian,'vaeac:width=64,latent=16'")
     parser.add_argument("--repetitions", type=int, metavar="R", help="number of repetitions")
-    parser.add_argument("--first", type=int, metavar="I", help="number of the first repetition; it seeds the data")
-    parser.add_argument("--quick", action="store_true", help="small versions of a few cells, to see that it runs")
+    parser.add_argument(
+        "--first", type=int, metavar="I", help="number of the first repetition; the number is the seed of its data"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="small versions of a few cells, to check that everything runs"
+    )
 
 
 def _listed(kind: Callable[[str], Any]) -> Callable[[str], tuple[Any, ...]]:
@@ -161,7 +167,8 @@ def list_studies(given: argparse.Namespace) -> int:
     width = max(map(len, STUDIES))
     for name, entry in STUDIES.items():
         study = entry.study
-        size = f"{len(study.cells)} cells, {len(study.methods)} methods, R = {len(study.repetitions)}"
+        cells = "1 cell" if len(study.cells) == 1 else f"{len(study.cells)} cells"
+        size = f"{cells}, {len(study.methods)} methods, R = {len(study.repetitions)}"
         print(f"{name:{width}}  {entry.about}" + (f"; {size}" if study.cells else ""))
     return 0
 

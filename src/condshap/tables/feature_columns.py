@@ -27,8 +27,8 @@ def feature_columns(explanation: Explanation, table: Table | None = None) -> lis
     missing = [name for name in features if name not in names]
     if missing and not explanation.provenance.has_table and table is None:
         raise SchemaError(
-            f"the explained rows must be there, but {listing(missing)} were not kept. Explain with values='full', or "
-            "carry the features along with columns=."
+            f"this needs the explained rows, but {listing(missing)} were not kept. Explain with values='full', or carry the "
+            "features along with columns=."
         )
     if not missing:
         frame = frame.iloc[:, [names.index(name) for name in features]]

@@ -20,7 +20,7 @@ from condshap.approaches.base import (
     restore_approach,
 )
 from condshap.exceptions import SchemaError
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.additive import AffineFunction
 from condshap.numerics.chains import Chain
 from condshap.numerics.curves import Curve, CurvedFunction
 from condshap.schema import FeatureSchema, Kind

@@ -1,6 +1,7 @@
 """All choices about a VAEAC in one frozen place, and the rules that fill in what was left open."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import FrozenInstanceError, dataclass, replace
 from math import sqrt
 from typing import Any, Self
@@ -9,7 +10,8 @@ from condshap.exceptions import OptionError
 
 SCALES = ("standard", "normal_scores", "support")
 MASKINGS = ("uniform", "by_size", "coalitions")
-DRAWS = ("nets", "plain")
+DRAWS = ("qmc", "plain")
+_OLD_WORDS = {("draws", "nets"): "qmc"}  # option, value in 0.1.0 -> value now
 _MANY = 25  # features from which on networks are larger, start anywhere, and see standardised columns only
 _FEW_ROWS = 500
 ROWS_OF_EPOCH = 50_000
@@ -59,7 +61,7 @@ class VAEACFields:
     sigma_sigma: float = 1e4
     latent_floor: float = 1e-3
     scale_floor: float = 1e-3
-    draws: str = "nets"
+    draws: str = "qmc"
     refit: bool = False
 
 
@@ -97,7 +99,7 @@ class VAEACConfig(VAEACFields):
     respect_support : draws never leave the training range, and whole-numbered columns stay whole; "support" needs it
     sigma_mu, sigma_sigma : weak priors of the masked encoder's mean and scale (section 3.3.1 of the paper)
     latent_floor, scale_floor : least standard deviations of latents and of Gaussian heads, in units of the scale
-    draws : "nets" (randomised quasi-Monte Carlo) or "plain" (independent)
+    draws : "qmc" (randomised quasi-Monte Carlo) or "plain" (independent)
     refit : train again on all rows, each member for as many epochs as were best for it
     """
 
@@ -108,7 +110,7 @@ class VAEACConfig(VAEACFields):
         """Set each field once, in the constructor; dataclasses forbid frozen=True below a base that is not frozen."""
         if name in vars(self):
             raise FrozenInstanceError(f"a configuration cannot change, got a new {name}. Use dataclasses.replace.")
-        super().__setattr__(name, value)
+        super().__setattr__(name, _in_new_words(name, value, warn=True))
 
     @classmethod
     def paper(cls, **overrides: Any) -> Self:
@@ -193,6 +195,19 @@ class VAEACConfig(VAEACFields):
             return 200 if n_rows < 5000 else 100
         full = 1000 if is_many else 5000
         return round(min(200.0, max(30.0, 200 * sqrt(full / min(n_rows, ROWS_OF_EPOCH)))))
+
+
+def in_new_words(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Stored options, in which an older version may have written words that are others now."""
+    return {name: _in_new_words(name, value, warn=False) for name, value in options.items()}
+
+
+def _in_new_words(name: str, value: Any, *, warn: bool) -> Any:
+    new = _OLD_WORDS.get((name, value)) if isinstance(value, str) else None
+    if new is not None and warn:
+        text = f"{name}={value!r} has been renamed to {name}={new!r}. The old word will be removed in version 0.4."
+        warnings.warn(text, FutureWarning, stacklevel=4)
+    return value if new is None else new
 
 
 _LEAST_INTEGERS = {

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from condshap.exceptions import NotFittedError, OptionError, SchemaError
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.columns.advice import Adviser

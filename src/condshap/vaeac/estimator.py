@@ -30,7 +30,7 @@ class VAEACNetworks(VAEACOptions):
     Parameters
     ----------
     depth, width, latent, ..., refit : see `condshap.vaeac.config.VAEACConfig`; None means "from the data"
-    device : "cpu", "cuda" or "auto", which takes the accelerator if there is one
+    device : "cpu", "cuda" or "auto", which uses the accelerator if there is one
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class VAEACNetworks(VAEACOptions):
         groups : name -> columns that are always known, or unknown, together; columns left out stand alone
         support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range
             for columns that are not named. With "support" in `scales` it also decides on logarithms and logits
-        progress : show how far it is: "auto" (in a terminal or notebook), True or False
+        progress : show the progress of training: "auto" (in a terminal or notebook), True or False
         """
         for name in ("networks_", "schema_"):  # a fit that fails leaves nothing that looks fitted
             self.__dict__.pop(name, None)
@@ -83,7 +83,7 @@ class VAEACNetworks(VAEACOptions):
         rows = schema.encode(X)
         if len(rows) < 2:
             raise SchemaError(
-                f"there must be at least 2 training rows, got {len(rows)}. One row shows no distribution."
+                f"there must be at least 2 training rows, got {len(rows)}. One row says nothing about how values vary."
             )
         known = self._coalitions(coalitions, schema)
         n_known = 0 if known is None else len(known)
@@ -102,12 +102,12 @@ class VAEACNetworks(VAEACOptions):
         return self
 
     def continue_training(self, X: Table, epochs: int, *, progress: str | bool = "auto") -> Self:
-        """Train for more epochs where `fit` ended, or where a saved network did that kept its optimiser.
+        """Train for more epochs after `fit`, or after loading a network that was saved with its optimiser.
 
         Parameters
         ----------
         X : the rows that were given to `fit`, in the same order
-        epochs : how many more
+        epochs : number of further epochs
         progress : as in `fit`
         """
         networks, rows = self._fitted(), self._encode(X)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
 from condshap.vaeac.columns.repeats import Repeats
 from condshap.vaeac.companions import Companions

@@ -14,7 +14,7 @@ from condshap.vaeac.columns.advice import LinearModel
 from condshap.vaeac.columns.atoms import Atoms
 from condshap.vaeac.columns.encoding import Layout, Scale, ScoreScale, StandardScale, SupportScale
 from condshap.vaeac.columns.learned import Columns
-from condshap.vaeac.config import VAEACConfig
+from condshap.vaeac.config import VAEACConfig, in_new_words
 from condshap.vaeac.network.layers import NetworkShape
 from condshap.vaeac.training.checkpoint import Checkpoint, MaskQuery, restore_parts, store_parts
 from condshap.vaeac.validation import History
@@ -110,4 +110,4 @@ def _rebuild(arrays: Mapping[str, npt.NDArray[Any]], facts: dict[str, Any]) -> F
 
 def _config(values: dict[str, Any]) -> VAEACConfig:
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return VAEACConfig(**{**values, **lists})
+    return VAEACConfig(**in_new_words({**values, **lists}))

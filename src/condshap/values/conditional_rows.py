@@ -49,7 +49,9 @@ def find_known(game: Game, known: Any) -> Masks:
     masks |= dict(zip(players.names, players.membership, strict=True))
     unknown = [name for name in known if not isinstance(name, str) or name not in masks]
     if unknown:
-        raise OptionError(f"known must name features or groups, got {listing(unknown)}. There are {listing(masks)}.")
+        raise OptionError(
+            f"known must name features or groups, got {listing(unknown)}. The choices are {listing(masks)}."
+        )
     return np.asarray(np.any([np.zeros(len(names), dtype=bool), *(masks[name] for name in known)], axis=0))
 
 

@@ -24,13 +24,13 @@ def check_link(link: Any, model: Model, *, n_samples: int | None, target_error: 
         raise OptionError(f"link must be None or one of {list(LINKS)}, got {link!r}.")
     if is_regressor(model):
         raise OptionError(
-            f"link='{link}' must come with a classifier, because log-odds are those of probabilities, got the regressor "
+            f"link='{link}' needs a classifier, because log-odds are made of probabilities, got the regressor "
             f"{describe_model(model)}. Leave link out."
         )
     if target_error is not None:
         raise OptionError(
-            f"target_error must not come with link='{link}': it holds for values in units of the prediction, which is a "
-            "probability. Give n_samples instead."
+            f"target_error cannot be combined with link='{link}', because it is in units of the prediction, which is a "
+            "probability. Use n_samples instead."
         )
     if n_samples == 1:
         raise OptionError(
@@ -46,7 +46,7 @@ def check_probabilities(link: str | None, outputs: Outputs, *, what: str) -> Non
     bad = np.flatnonzero(~np.isnan(outputs).any(axis=1) & ~((outputs > 0) & (outputs < 1)).all(axis=1))
     if len(bad):
         raise ModelError(
-            f"link='{link}' must get probabilities above 0 and below 1, because others have no finite log-odds, got "
+            f"link='{link}' needs probabilities above 0 and below 1, because others have no finite log-odds, got "
             f"{listing(outputs[bad[0]].tolist())} for {what} {listing(bad.tolist())}. Calibrate or smooth the model, leave "
             "these rows out, or explain probabilities without link."
         )
@@ -59,7 +59,7 @@ def check_training(link: str | None, outputs: Outputs) -> None:
     known = outputs[~np.isnan(outputs).any(axis=1)]
     if not ((known >= 0) & (known <= 1)).all():
         raise ModelError(
-            f"link='{link}' must come with a model that returns probabilities, got numbers from {known.min():.3g} to "
+            f"link='{link}' needs a model that returns probabilities, got numbers from {known.min():.3g} to "
             f"{known.max():.3g} for training rows. Pass a classifier, or leave link out."
         )
     check_probabilities(link, outputs.mean(axis=0, keepdims=True), what="the base value, one row of outputs at")
@@ -83,13 +83,13 @@ def link_values(link: str, values: Floats, variances: Floats, coalitions: Masks)
         found, known = values[bad][0], np.flatnonzero(coalitions[first]).tolist()
         n_rows = int(bad.any(axis=(0, 2)).sum())
         raise ModelError(
-            f"link='{link}' must get v(S) above 0 and below 1, because others have no finite log-odds, got {found:g} for "
+            f"link='{link}' needs v(S) above 0 and below 1, because others have no finite log-odds, got {found:g} for "
             f"{n_rows} of {values.shape[1]} rows, first with players {listing(known)} known: the model gives every sample "
             "there this probability. Raise n_samples, calibrate or smooth the model, or explain probabilities without link."
         )
     if np.isnan(variances).any():
         raise OptionError(
-            f"link='{link}' must know the standard errors of v(S), because noise biases log-odds, but an approach draws a "
-            "single sample, which tells nothing about its own. Raise n_samples."
+            f"link='{link}' needs the standard errors of v(S), because noise biases log-odds, but an approach draws a "
+            "single sample, which has none. Raise n_samples."
         )
     return logit(values, variances)

@@ -14,7 +14,7 @@ import numpy as np
 
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_linear, traced_columns
-from condshap.numerics.affine import AdditiveFunction, AffineFunction
+from condshap.numerics.additive import AdditiveFunction, AffineFunction
 from condshap.schema import FeatureSchema
 from condshap.solvers import ShapleyValues
 from condshap.types import Floats, Indices, Masks, Rows

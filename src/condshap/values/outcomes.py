@@ -16,7 +16,7 @@ from condshap.approaches.base import (
     is_sampler,
 )
 from condshap.exceptions import ModelError
-from condshap.numerics.affine import AdditiveFunction, add_terms
+from condshap.numerics.additive import AdditiveFunction, add_terms
 from condshap.types import Floats, Masks, RowKeys, Rows
 from condshap.values.assignments import Part, Wrapped
 

@@ -89,7 +89,7 @@ def given_base(base_value: Any, n_outputs: int) -> Floats:
     if given.shape not in {(1,), (n_outputs,)} or not (np.abs(given) <= LARGEST).all():
         several = f", or {n_outputs}, one per output" if n_outputs > 1 else ""
         raise OptionError(
-            f"base_value must be one finite number{several}, at most {LARGEST:g} in size, got {base_value!r}."
+            f"base_value must be one finite number{several}, at most {LARGEST:g} in absolute value, got {base_value!r}."
         )
     return np.broadcast_to(given, (n_outputs,)).copy()
 
@@ -99,8 +99,9 @@ def check_scale(*outputs: Outputs) -> None:
     largest = max(float(np.abs(some).max(initial=0.0, where=~np.isnan(some))) for some in outputs)
     if 0 < largest < SMALLEST:
         raise ModelError(
-            f"the model must return numbers of at least {SMALLEST:g} in size for some rows, because standard errors need "
-            f"their fourth powers, got at most {largest:.3g}. Multiply it by a large number, or explain its logarithm."
+            f"the model must return numbers of at least {SMALLEST:g} in absolute value for some rows, because standard "
+            f"errors need their fourth powers, got at most {largest:.3g}. Multiply its output by a large number, or explain "
+            "its logarithm."
         )
 
 

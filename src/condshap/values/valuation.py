@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from condshap.models.additive_proof import is_met
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.precision.error_factors import measure_error_factors
 from condshap.precision.influence import squared_influences
 from condshap.precision.members import MemberSpread

@@ -48,7 +48,7 @@ def find_row(labels: pd.Index[Any], row: Any) -> int:
         return int(found[0])
     if len(found):
         raise OptionError(
-            f"row must be the label of one row, got {row!r}, which rows {listing(found.tolist())} have. Pass a position."
+            f"row must be the label of one row, but rows {listing(found.tolist())} all have {row!r}. Pass a position."
         )
     raise OptionError(
         f"row must be a position below {len(labels)} or the label of a row, such as {labels[0]!r}, got {row!r}."

@@ -55,9 +55,8 @@ class WithheldTable(ValueTable):
         """Refuse coalitions, values and their errors."""
         if name in {"coalitions", "values", "std_errors"}:
             raise OptionError(
-                "v(S) must be asked of an explanation of all players, got one of some of them, made by "
-                "explanation[:, players]: its Shapley values come from coalitions of all players. Use the explanation from "
-                "before the selection."
+                "v(S) needs all players, but this explanation has only some of them, selected by explanation[:, players]. "
+                "Use the explanation from before the selection."
             )
         return object.__getattribute__(self, name)
 
@@ -93,7 +92,7 @@ def check_whole(explanation: Explanation, what: str) -> None:
     """Refuse what some of the players cannot give."""
     if explanation.others is not None:
         raise OptionError(
-            f"{what} needs all players, got an explanation without {listing(explanation.others.names)}, made by "
+            f"{what} needs all players, got an explanation without {listing(explanation.others.names)}, selected by "
             "explanation[:, players]. Use the explanation from before the selection, and select afterwards."
         )
 
@@ -156,7 +155,7 @@ def _positions(what: str, given: Any, names: Sequence[str]) -> Indices | int:
         raise OptionError(f"{what} must be at least one of {listing(names)}, got none with {given!r}.")
     repeated = [names[i] for i in np.unique(found) if np.count_nonzero(found == i) > 1]
     if repeated:
-        raise OptionError(f"{what} must be chosen once each, got {listing(repeated)} more than once.")
+        raise OptionError(f"{what} must be different, got {listing(repeated)} more than once.")
     return found
 
 

@@ -64,8 +64,8 @@ class Summary:
 class Sizes:
     """Absolute Shapley values of an explanation: what ``abs(explanation)`` gives.
 
-    They add up to nothing in particular, so this is no explanation; ``mean(0)``, ``max(0)``, ``min(0)`` and ``sum(0)`` go on
-    from here.
+    Their sums mean nothing, so this is not an explanation; ``mean(0)``, ``max(0)``, ``min(0)`` and ``sum(0)`` summarise
+    them over rows.
     """
 
     explanation: Explanation

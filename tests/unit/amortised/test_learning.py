@@ -103,8 +103,8 @@ def test_options_out_of_range_are_refused(explainer, normals, options, says):
     ("pool", "held_out", "says"),
     [
         (lambda X: X[:, :3], 40, "columns"),
-        (lambda X: X[:30], 40, "X_pool must have at least 100 rows beside the 40 that are held out"),
-        (lambda X: X[:130], 500, "X_pool must have at least 100 rows beside the 500"),
+        (lambda X: X[:30], 40, "X_pool must have at least 100 rows besides the 40 held out"),
+        (lambda X: X[:130], 500, "X_pool must have at least 100 rows besides the 500 held out"),
         (lambda X: np.repeat(X[:20], 20, axis=0), 40, "X_pool must have at least 100 rows that differ"),
         (lambda X: np.where(X > 3, np.inf, X) + np.inf, 40, "finite"),
     ],

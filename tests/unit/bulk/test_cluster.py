@@ -135,7 +135,7 @@ def test_an_address_without_a_scheduler_is_refused(explainer, source, tmp_path, 
     from condshap.bulk import cluster
 
     monkeypatch.setattr(cluster, "_CONNECT", "1s")
-    with pytest.raises(cs.CondShapError, match="cluster must be the address of a Dask scheduler that runs"):
+    with pytest.raises(cs.CondShapError, match="cluster must be the address of a running Dask scheduler"):
         explainer.explain_dataset(source, tmp_path / "out", cluster="tcp://127.0.0.1:9")
 
 
@@ -153,7 +153,7 @@ def test_a_model_that_cannot_travel_is_refused(client, source, tmp_path):
             return np.asarray(X["age"] * X["income"], dtype=float)
 
     fitted = cs.Explainer(locked, approach="independence", n_samples=4, progress=False).fit(make_rows(60))
-    with pytest.raises(cs.CondShapError, match="explainer and model must reach the workers"):
+    with pytest.raises(cs.CondShapError, match="explainer and model must be loadable on the workers"):
         fitted.explain_dataset(source, tmp_path / "out", cluster=client)
 
 
@@ -176,7 +176,7 @@ def test_a_part_for_which_workers_run_out_of_memory_is_named_and_the_others_are_
     fitted, bad = doomed(hog, rows, tmp_path, always=True)
     source = write_files(tmp_path / "source", bad, 20, 27)
     with pytest.raises(
-        cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*out of memory: lower rows_per"
+        cs.CondShapError, match=r"part 3 \(rows 10 to 19 of 'b.parquet'\).*out of memory, lower rows_per"
     ):
         fitted.explain_dataset(source, tmp_path / "out", rows_per_part=10, cluster=client)
     kept = cs.open_explanations(tmp_path / "out")

@@ -181,13 +181,13 @@ def test_a_damaged_part_is_refused(explainer, source, tmp_path):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     assert len(found.to_explanation(limit=20)) == 20
-    with pytest.raises(cs.CondShapError, match="must be the file that the manifest names"):
+    with pytest.raises(cs.CondShapError, match="must be as it was written, but its contents have changed"):
         found.to_explanation()
 
 
 def test_what_is_no_set_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(cs.CondShapError, match="must be a folder that explain_dataset wrote"):
+        with pytest.raises(cs.CondShapError, match="must be a folder written by explain_dataset"):
             cs.open_explanations(path)
 
 

@@ -134,7 +134,7 @@ def test_another_source_is_refused_with_what_differs(explainer, rows, source, tm
     changed = rows.copy()
     changed.loc[33, "income"] += 1e-9
     write_files(source, changed, 20, 20, 7)
-    with pytest.raises(cs.CondShapError, match=r"rows 10 to 19 of 'b.parquet'\) holds other rows"):
+    with pytest.raises(cs.CondShapError, match=r"rows 10 to 19 of 'b.parquet'\) has changed"):
         explainer.explain_dataset(source, out, rows_per_part=10)
     write_files(source, rows, 20, 20, 7)
     rows[:5].to_parquet(source / "d.parquet")
@@ -151,7 +151,7 @@ def test_another_source_is_refused_with_what_differs(explainer, rows, source, tm
 def test_rows_that_are_not_finished_must_not_change_either(explainer, source, rows, tmp_path):
     run_until_killed("in a part", source, tmp_path / "out")
     rows.iloc[40:].assign(age=0.0).to_parquet(source / "c.parquet")
-    with pytest.raises(cs.CondShapError, match=r"'c.parquet'\) holds other rows"):
+    with pytest.raises(cs.CondShapError, match=r"'c.parquet'\) has changed"):
         explainer.explain_dataset(source, tmp_path / "out", rows_per_part=9, key="id")
 
 
@@ -163,7 +163,7 @@ def test_a_source_may_move(explainer, source, tmp_path):
 
 def test_a_new_run_needs_a_new_folder(explainer, source, tmp_path):
     explainer.explain_dataset(source, tmp_path / "out", resume=False)
-    with pytest.raises(cs.CondShapError, match="with a run that is there already"):
+    with pytest.raises(cs.CondShapError, match="with an earlier run in it"):
         explainer.explain_dataset(source, tmp_path / "out", resume=False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("all of it")
@@ -195,7 +195,7 @@ def test_a_manifest_without_its_beginning_is_refused(explainer, source, tmp_path
     explainer.explain_dataset(source, out)
     path = out / manifests.NAME
     path.write_text("\n".join(path.read_text().splitlines()[1:]))
-    with pytest.raises(cs.CondShapError, match="must begin with what was asked"):
+    with pytest.raises(cs.CondShapError, match="must begin with the options of its run"):
         cs.open_explanations(out)
 
 
@@ -245,7 +245,7 @@ def test_a_lazy_frame_whose_rows_change_between_readings_is_refused(explainer, r
         def collect_batches(self, **options):
             raise AssertionError
 
-    with pytest.raises(cs.CondShapError, match="must hold the same rows whenever it is read"):
+    with pytest.raises(cs.CondShapError, match="must hold the same rows every time it is read"):
         explainer.explain_dataset(Shuffled(), tmp_path / "out", rows_per_part=10)
 
 
@@ -257,7 +257,7 @@ def test_types_count_as_content(explainer, tmp_path):
     explainer.explain_dataset(ds.dataset(table), tmp_path / "out")
     place = table.schema.get_field_index("code")
     floats = table.set_column(place, "code", table.column("code").cast(pa.float64()))
-    with pytest.raises(cs.CondShapError, match="holds other rows"):
+    with pytest.raises(cs.CondShapError, match="has changed"):
         explainer.explain_dataset(ds.dataset(floats), tmp_path / "out")
     assert np.array_equal(
         explainer.explain(train).values, cs.open_explanations(tmp_path / "out").to_explanation().values

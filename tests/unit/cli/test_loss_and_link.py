@@ -105,8 +105,8 @@ def test_file_of_losses_is_reported_and_drawn(folder):
         (["--loss", "squared_error", "--target", "z"], "must be a column of", 1),
         (["--loss", "squared_error", "--target", "a"], "does not use", 1),
         (["--loss", "squared_error", "--target", "y", "--target-error", "1"], "is about predictions", 2),
-        (["--loss", "log_loss", "--target", "y"], "must come with a classifier", 1),
-        (["--link", "logit"], "must come with a classifier", 1),
+        (["--loss", "log_loss", "--target", "y"], "needs a classifier", 1),
+        (["--link", "logit"], "needs a classifier", 1),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(folder, arguments, message, code):

@@ -92,7 +92,7 @@ def test_ctrl_c_leaves_a_folder_that_the_same_command_completes(folder: Path, tm
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130, said
-    assert "Give the same command again to go on" in " ".join(said.split())
+    assert "Repeat the same command to continue" in " ".join(said.split())
     begun = cs.open_explanations(out)
     assert 2 <= len(begun.parts) < 30
     result = CliRunner().invoke(app, given)
@@ -112,7 +112,7 @@ def test_a_bad_file_is_one_line_and_exit_code_1(folder: Path, tmp_path: Path) ->
 REFUSED = {
     "needs a saved explainer": ["explain", "--model", "m.skops", "--train", "t.csv", "--rows", "data", "--out", "out"],
     "give either --cluster or --workers": ["--cluster", "tcp://x:1", "--workers", "2"],
-    "works only for a table": ["--loss", "squared_error", "--target", "y"],
+    "works only with a single file": ["--loss", "squared_error", "--target", "y"],
     "already fixes these options": ["--seed", "3"],
 }
 
@@ -130,4 +130,4 @@ def test_what_cannot_be_combined_is_refused(message: str, folder: Path, tmp_path
 def test_options_of_many_rows_are_refused_for_one_table(option: tuple[str, ...], folder: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(app, _command(folder, tmp_path / "out.parquet", *option), env={"COLUMNS": "300"})
     assert result.exit_code == 2
-    assert "works only for many rows" in " ".join(result.stderr.split())
+    assert "works only when --out is a folder" in " ".join(result.stderr.split())

@@ -284,10 +284,13 @@ def test_bad_answers_are_refused(y, message):
         (lambda y, v: ((y - v) ** 2).mean(), r"one number per row, shape \(10,\), got shape \(\)"),
         (lambda y, v: (y - v)[:3], r"got shape \(3,\)"),
         (lambda y, v: np.stack([y, v]), r"got shape \(2, 10\)"),
-        (lambda y, v: np.full(len(y), np.nan), "finite numbers, got nan of '<lambda>'"),
+        (
+            lambda y, v: np.full(len(y), np.nan),
+            r"finite numbers, got nan from '<lambda>' for y = [\d.]+ and prediction [\d.]+\.",
+        ),
         (lambda y, v: y.nothing, "failed with AttributeError"),
         (lambda y: y, "failed with TypeError"),
-        ("log_loss", "must come with a classifier, got the regressor RandomForestRegressor"),
+        ("log_loss", "needs a classifier, got the regressor RandomForestRegressor"),
     ],
 )
 def test_bad_losses_are_refused(loss, message):

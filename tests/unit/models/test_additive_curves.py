@@ -25,7 +25,7 @@ import condshap as cs
 from condshap.approaches import Gaussian
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import ModelError
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.additive import AffineFunction
 from condshap.numerics.curves import CurvedFunction, read_curves
 from condshap.seeding import row_keys
 

@@ -80,7 +80,7 @@ def test_function_that_changes_its_input_does_not_change_the_training_rows():
         (lambda X: np.zeros(len(X), dtype="datetime64[s]"), "must return numbers, got datetime64"),
         (lambda X: [[1.0], [2.0, 3.0]], "must return an array of numbers, got list that is not one"),
         (lambda X: [object()] * len(X), "must return an array of numbers, got list"),
-        (lambda X: 1.0, r"one row of outputs per row, shape \(2,\) or \(2, outputs\), got shape \(\)"),
+        (lambda X: 1.0, r"outputs for every row, in shape \(2,\) or \(2, outputs\), got shape \(\)"),
         (lambda X: np.ones(len(X) + 1), r"shape \(2,\) or \(2, outputs\), got shape \(3, 1\)"),
         (lambda X: np.ones((1, len(X))), r"got shape \(1, 2\)"),
         (lambda X: np.ones((len(X), 0)), r"got shape \(2, 0\)"),

@@ -16,7 +16,7 @@ from condshap.approaches import Gaussian
 from condshap.approaches.vaeac import VAEAC
 from condshap.exceptions import ModelError, OptionError
 from condshap.models.recognise import is_certainly_additive, is_certainly_linear
-from condshap.numerics.affine import AffineFunction
+from condshap.numerics.additive import AffineFunction
 from condshap.seeding import row_keys
 from condshap.testing import GaussianTruth
 

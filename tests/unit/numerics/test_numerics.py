@@ -7,7 +7,7 @@ from scipy.stats import kstest, norm, qmc
 
 from condshap.numerics.gaussian import NormalModel, condition, correlation_of, draw_conditional, floor_eigenvalues
 from condshap.numerics.margins import EmpiricalMargin, KernelMargin
-from condshap.numerics.nets import normal_nets, sobol_points
+from condshap.numerics.sobol import normal_nets, sobol_points
 from condshap.numerics.subsets import random_subsets
 from condshap.seeding import Streams, hash_words, row_keys
 
@@ -26,7 +26,7 @@ def test_sobol_points_are_the_same_to_the_last_bit_with_torch_and_without(n_poin
 
 
 def test_sobol_points_where_torch_is_loaded_do_not_load_scipy_stats_which_takes_half_a_second():
-    code = "import sys, torch; from condshap.numerics.nets import normal_nets; normal_nets(16, 3, 0)"
+    code = "import sys, torch; from condshap.numerics.sobol import normal_nets; normal_nets(16, 3, 0)"
     code += "; sys.exit('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 

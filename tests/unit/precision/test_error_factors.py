@@ -5,8 +5,8 @@ import condshap as cs
 from condshap.approaches.base import ALL_KINDS, DrawnRows
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.numerics.blocks import block_starts, block_variances
-from condshap.numerics.nets import normal_nets
 from condshap.numerics.shapley import wls_operator
+from condshap.numerics.sobol import normal_nets
 from condshap.precision import error_factors as precision
 from condshap.precision import sample_sizes
 from condshap.precision.influence import sensitivities

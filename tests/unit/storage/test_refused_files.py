@@ -174,7 +174,7 @@ def test_file_that_names_types_that_may_run_code_is_refused(tmp_path):
 
 @pytest.mark.parametrize("model", [scores, lambda table: scores(table)[:, :0]])
 def test_a_model_with_other_outputs_is_refused(saved, model):
-    with pytest.raises(ModelError, match=r"must have the outputs of the one|must return one row of outputs"):
+    with pytest.raises(ModelError, match=r"must have the outputs of the one|must return outputs for every row"):
         cs.load_explainer(saved, model)
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, FrozenInstanceError, fields
 from typing import get_type_hints
 
+import numpy as np
 import pytest
 from sklearn.base import clone
 
 import condshap as cs
+from condshap.approaches.base import State
 from condshap.exceptions import OptionError
+from condshap.seeding import row_keys
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.options import VAEACOptions
 
+KNOWN = np.array([[True, False]])
 FACES = [cs.VAEACNetworks, cs.approaches.VAEAC]
 OWN = {
     cs.VAEACNetworks: {"device": "auto"},
@@ -82,6 +87,26 @@ def test_clone_repr_and_set_params_keep_the_manners_of_scikit_learn(face):
     assert clone(model).get_params() == model.get_params()
     assert repr(model) == f"{face.__name__}(epochs=3, scales=('standard',))"
     assert model.set_params(width=5).width == 5
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_old_word_for_quasi_monte_carlo_works_with_a_warning(face):
+    with pytest.warns(FutureWarning, match="draws='nets' has been renamed to draws='qmc'.*version 0.4"):
+        assert face(draws="nets").config == VAEACConfig(draws="qmc")
+
+
+def test_files_with_the_old_word_load_as_if_they_had_the_new_one():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    options = {"epochs": 2, "device": "cpu"}
+    explainer = cs.Explainer(lambda x: x[:, 0], approach=cs.approaches.VAEAC(**options), check_draws=False).fit(X)
+    approach = explainer.parts_[0].approach
+    state = approach.to_state()
+    facts = json.loads(json.dumps(state.facts).replace("qmc", "nets"))
+    assert facts != state.facts
+    again = cs.approaches.VAEAC.from_state(State(state.arrays, facts))
+    assert again.draws == again.networks_.config.draws == "qmc"
+    ours, theirs = (one.sample(X[:3], KNOWN, 8, keys=row_keys(X[:3]), seed=0) for one in (approach, again))
+    assert np.array_equal(ours.rows, theirs.rows)
 
 
 @pytest.mark.parametrize("face", [VAEACConfig, *FACES])

@@ -181,9 +181,9 @@ def test_msev_is_refused_because_it_judges_probabilities(linked):
     [
         ({"link": "probit"}, r"link must be None or one of \['logit'\], got 'probit'"),
         ({"link": 1}, "link must be None or one of"),
-        ({"model": LinearRegression().fit(X, Y)}, "must come with a classifier"),
+        ({"model": LinearRegression().fit(X, Y)}, "needs a classifier, because log-odds"),
         ({"model": lambda x: x["a"].to_numpy()}, "a model that returns probabilities, got numbers from"),
-        ({"target_error": 0.1}, "target_error must not come with link"),
+        ({"target_error": 0.1}, "target_error cannot be combined with link"),
         ({"n_samples": 1}, "n_samples must be at least 2 with link"),
         ({"base_value": 0.0}, "above 0 and below 1"),
         ({"base_value": -1.0}, "returns probabilities"),

@@ -53,7 +53,7 @@ def test_a_row_is_found_by_position_or_label(labels, row, position):
     ("labels", "row", "text"),
     [
         (["x", "y"], "z", r"row must be a position below 2 or the label of a row, such as 'x', got 'z'"),
-        (["x", "x"], "x", r"row must be the label of one row, got 'x', which rows \[0, 1\] have"),
+        (["x", "x"], "x", r"row must be the label of one row, but rows \[0, 1\] all have 'x'"),
         ([400, 401], 400, r"row must be a position below 2.*For the row with the label 400, write 'label:400'"),
         ([400, 401], -400, "row must be an integer of at least -2"),
         (range(2), "z", "because these rows have no labels of their own"),

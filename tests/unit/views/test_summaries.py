@@ -86,7 +86,7 @@ def test_bad_summaries_are_refused(several):
         several.mean(1)
     with pytest.raises(OptionError, match="at least one row"):
         abs(several[:0]).mean(0)
-    with pytest.raises(OptionError, match="rows must not come with"):
+    with pytest.raises(OptionError, match="rows cannot be combined with summaries"):
         cs.plots.bar(abs(several).mean(0), 0)
     with pytest.raises(OptionError, match="choose one of 2 outputs"):
         cs.plots.bar(abs(several).mean(0))

@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 from scipy.special import gammainccinv, gammaincinv, gammaln, log_ndtr, ndtr
 
 from condshap.exceptions import OptionError
-from condshap.numerics.nets import normal_nets, power_of_two_at_least
+from condshap.numerics.sobol import normal_nets, power_of_two_at_least
 from condshap.schema import FeatureSchema
 from condshap.seeding import derive_seed, generator, row_keys, stream_words
 from condshap.studies.designs import base

@@ -11,7 +11,7 @@ import pandas as pd
 from scipy.special import ndtr
 
 from condshap.exceptions import OptionError, listing
-from condshap.numerics.nets import normal_nets, power_of_two_at_least
+from condshap.numerics.sobol import normal_nets, power_of_two_at_least
 from condshap.schema import FeatureSchema
 from condshap.seeding import derive_seed, generator, row_keys, stream_words
 from condshap.studies.designs import base

@@ -16,8 +16,8 @@ from condshap.studies.problems.cells import Cell
 from condshap.studies.running.methods import find_method
 from condshap.types import Floats
 
-KINDS = {"plain": COLOURS["independence"], "nets": COLOURS["vaeac"]}
-LABELS = {"plain": "independent draws", "nets": "quasi-Monte Carlo"}
+KINDS = {"plain": COLOURS["independence"], "qmc": COLOURS["vaeac"]}
+LABELS = {"plain": "independent draws", "qmc": "quasi-Monte Carlo"}
 
 
 def count_table(results: Results) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def count_table(results: Results) -> pd.DataFrame:
         centred = values - values.mean(axis=0) if len(common) else values
         for name, own, rest in zip(names, values, centred, strict=True):
             method = find_method(name)
-            kind = str(dict(method.options).get("draws", "plain" if method.is_paper else "nets"))
+            kind = str(dict(method.options).get("draws", "plain" if method.is_paper else "qmc"))
             lines.append((kind, method.n_samples, quantity, mean_and_error(own)[0], mean_and_error(rest)[1]))
     return pd.DataFrame(lines, columns=["kind", "K", "quantity", "mean", "std_error"]).dropna(subset="mean")
 

@@ -145,7 +145,7 @@ _SIZES = ((25, 100), (25, 1000), (25, 5000), (50, 5000), (50, 10_000), (100, 500
 _ALL_ROWS = (
     "independence:n_samples=1000"  # at rho = 0 the paper's independence is as exact as with so many rows, not 128
 )
-_PLAIN, _NETS = "vaeac-paper:n_samples={}", "vaeac-paper:draws='nets',n_samples={}"
+_PLAIN, _QMC = "vaeac-paper:n_samples={}", "vaeac-paper:draws='qmc',n_samples={}"
 
 _ENTRIES = (
     Entry(
@@ -210,7 +210,7 @@ _ENTRIES = (
         Study(
             "monte-carlo-samples",
             (BurrCell(10, 1000),),
-            tuple(text.format(K) for text in (_PLAIN, _NETS) for K in SAMPLE_COUNTS),
+            tuple(text.format(K) for text in (_PLAIN, _QMC) for K in SAMPLE_COUNTS),
             tuple(range(5)),
         ),
         "criteria against the number of samples K, plain and quasi-Monte Carlo (Appendix F)",

@@ -20,6 +20,7 @@ from condshap.storage.sealing import checksum
 from condshap.storage.writing import append_line
 
 FORMAT = 2
+_RENAMED = ("draws='nets'", "draws='qmc'")  # in names of methods: what stores of 0.1.0 have, and the word for it now
 _UNSEALED = 1  # lines from before there were checksums
 _SEALED = re.compile(r'(.*), "sha256": "([0-9a-f]{16})"', re.DOTALL)
 
@@ -112,6 +113,7 @@ class Store:
             if form == FORMAT and not _is_whole_line(line):
                 raise ValueError(f"its checksum {parts.get('sha256')!r} does not match the line")
             parts.pop("sha256", None)
+            parts["method"] = parts["method"].replace(*_RENAMED)
             key = Key(**{field.name: parts.pop(field.name) for field in fields(Key)})
             values: dict[str, Any] = {name: math.nan if part is None else part for name, part in parts.items()}
             return Result(key, **values)

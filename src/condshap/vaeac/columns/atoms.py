@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from condshap.numerics.affine import AdditiveFunction
+from condshap.numerics.additive import AdditiveFunction
 from condshap.types import Floats, Indices, Masks, Rows
 
 _MOST, _OFTEN = 12, 20  # different values, and how often each occurs on average

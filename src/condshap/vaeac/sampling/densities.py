@@ -21,7 +21,7 @@ def log_likelihood(
     Missing features do not count. `log_slopes` (n_scales, R, Mc) turn densities on the members' scales into those of values.
     """
     E, shape, Mc = ensemble.parameters.n_models, ensemble.parameters.shape, rows.layout.n_continuous
-    pool = noise_pool(n_draws, shape.latent, seed, "nets", ensemble.device)
+    pool = noise_pool(n_draws, shape.latent, seed, "qmc", ensemble.device)
     nets = choose_nets(seed, f"{STAGE} likelihood", masks, keys, pool.shape[-1])
     pairs = Pairs(rows, masks, nets, density_tile_size(E, n_draws, shape.n_outputs, ensemble.device))
     slopes = torch.from_numpy(log_slopes).to(ensemble.device)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from condshap.numerics.affine import AdditiveFunction, AffineFunction, sum_terms
+from condshap.numerics.additive import AdditiveFunction, AffineFunction, sum_terms
 from condshap.types import Floats
 from condshap.vaeac.columns.atoms import Atoms
 from condshap.vaeac.sampling.decoder import Ensemble, Views, read_decoder

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condshap.numerics.nets import normal_nets, pool_size, power_of_two_at_least
+from condshap.numerics.sobol import normal_nets, pool_size, power_of_two_at_least
 from condshap.seeding import derive_seed, generator, stream_words
 from condshap.types import Indices, Masks, RowKeys, Rows
 from condshap.vaeac.columns.encoded_rows import EncodedRows
@@ -164,7 +164,7 @@ def density_tile_size(n_members: int, n_draws: int, n_outputs: int, device: torc
 def noise_pool(n_samples: int, n_dims: int, seed: int, draws: str, device: torch.device) -> Tensor:
     """Pool of standard normals (n_dims, n_points >= K, n_nets), float32: scrambled nets, or independent numbers."""
     n_points = power_of_two_at_least(n_samples)
-    if draws == "nets":
+    if draws == "qmc":
         pool = normal_nets(n_points, n_dims, derive_seed(seed, STAGE))
     else:
         pool = generator(seed, f"{STAGE} plain").standard_normal((pool_size(n_points, n_dims), n_points, n_dims))

@@ -88,7 +88,7 @@ def test_three_rows_are_of_three_sexes():
 
 
 def test_the_criteria_against_k_come_from_the_store():
-    names = [f"vaeac-paper:{kind}n_samples={K}" for kind in ("", "draws='nets',") for K in (10, 100)]
+    names = [f"vaeac-paper:{kind}n_samples={K}" for kind in ("", "draws='qmc',") for K in (10, 100)]
     study = Study("s", (BurrCell(10, 1000),), tuple(names), ())
     cell = study.cells[0].key
     found = [
@@ -99,12 +99,12 @@ def test_the_criteria_against_k_come_from_the_store():
     results = Results.gather(study, found, "v")
     table = count_table(results).set_index(["kind", "K", "quantity"])
     assert table.loc[("plain", 10, "ec1"), "mean"] == pytest.approx(0.6)
-    assert table.loc[("nets", 100, "ec1"), "mean"] == pytest.approx(0.9)
-    assert table.loc[("nets", 100, "ec1"), "std_error"] == pytest.approx(
+    assert table.loc[("qmc", 100, "ec1"), "mean"] == pytest.approx(0.9)
+    assert table.loc[("qmc", 100, "ec1"), "std_error"] == pytest.approx(
         0.0, abs=1e-12
     )  # repetitions differ, K does not
-    assert table.loc[("nets", 100, "ec2"), "std_error"] == pytest.approx(0.75)  # centred: -5.75 and -4.25 + 10
-    assert table.loc[("nets", 100, "minutes"), "mean"] == pytest.approx(4.0)
+    assert table.loc[("qmc", 100, "ec2"), "std_error"] == pytest.approx(0.75)  # centred: -5.75 and -4.25 + 10
+    assert table.loc[("qmc", 100, "minutes"), "mean"] == pytest.approx(4.0)
     figure = draw_counts(results)
     assert [axis.get_title() for axis in figure.axes] == ["EC1", "EC2", "EC3", "CPU minutes"]
     np.testing.assert_allclose(np.asarray(figure.axes[0].lines[0].get_ydata(), float), [0.6, 0.7])

@@ -31,6 +31,11 @@ def test_of_several_results_of_a_key_the_last_one_counts(tmp_path):
     assert store.read()[KEY].ec1 == 0.7
 
 
+def test_options_of_methods_that_were_renamed_are_found_by_their_new_names(tmp_path):
+    old = replace(RESULT, key=replace(KEY, method="vaeac-paper:draws='nets',n_samples=10"))
+    assert [key.method for key in make_store(tmp_path, old).read()] == ["vaeac-paper:draws='qmc',n_samples=10"]
+
+
 def test_a_file_that_is_not_there_is_empty(tmp_path):
     assert Store(tmp_path / "none.jsonl").read() == {}
     Store(tmp_path / "none.jsonl").repair()
