@@ -108,9 +108,9 @@ def write_page(store: LeagueStore) -> Path:
     parts = [page(lines, half) for half in ("tuning", "unseen")]
     path = store.folder / "league.md"
     about = (
-        "Written by `python -m benchmarks league`. Intervals are paired over held-out rows, 95 %. Lines of the stores\n"
-        "have dates: `vaeac` on fewer than 500 training rows ran later than the other approaches, and on another\n"
-        "machine, so its CPU seconds there are comparable with each other only."
+        "Written by `python -m benchmarks league`. Intervals are paired over held-out rows, 95 %. Each line\n"
+        "of the stores has its date: `vaeac` on fewer than 500 training rows ran later than the other\n"
+        "approaches, and on another machine, so its CPU seconds there are not comparable with theirs."
     )
     designs = design_page(list(store.read(["designs"]).values()))
     write_text(path, "\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n")
