@@ -60,14 +60,22 @@ def learn_votes(
     """
     if len(masks) == 0 or networks.held_out_.size == 0:
         return only_networks(companions)
+    gram, products = judge_members(networks, companions, X, masks, probabilities, seed=seed)
+    prior = half_linear(len(networks.linear_names) if len(X) < _FEW_ROWS else 0, len(companions))
+    return in_hundredths(simplex_least_squares(*doubted(gram, products, prior)))
+
+
+def judge_members(
+    networks: Networks, companions: Companions, X: Rows, masks: Masks, probabilities: Floats, *, seed: int
+) -> tuple[Floats, Floats]:
+    """Products of the members' expectations with each other (R, n, n) and with phi(x) (R, n), of each held-out row."""
     rng, judge = generator(seed, "votes"), _Judge(networks, companions, X, seed)
     found = []
     for e, held in enumerate(networks.held_out_):
         chosen = rng.choice(len(masks), size=min(_COALITIONS, len(masks)), p=probabilities, replace=False)
         found.append(judge.compare(e, held, masks[chosen]))
     gram, products = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    prior = half_linear(len(networks.linear_names) if len(X) < _FEW_ROWS else 0, len(companions))
-    return in_hundredths(simplex_least_squares(*doubted(gram, products, prior)))
+    return gram, products
 
 
 def half_linear(n_linear: int, n_companions: int) -> Floats:
@@ -81,13 +89,13 @@ def half_linear(n_linear: int, n_companions: int) -> Floats:
     return votes
 
 
-def doubted(gram: Floats, products: Floats, prior: Floats) -> tuple[Floats, Floats]:
+def doubted(gram: Floats, products: Floats, prior: Floats, doubt: float = _DOUBT) -> tuple[Floats, Floats]:
     """Sums over rows of gram (R, n, n) and products (R, n), drawn towards the prior (n,) by the noise of the rows.
 
-    The noise is that of the difference between the losses of the first two members.
+    The noise is that of the difference between the losses of the first two members; `doubt` is how often it counts.
     """
     apart = (gram[:, 0, 0] - 2 * products[:, 0]) - (gram[:, 1, 1] - 2 * products[:, 1])
-    pull = _DOUBT * float(apart.std()) * np.sqrt(len(apart)) if prior[1] else 0.0
+    pull = doubt * float(apart.std()) * np.sqrt(len(apart)) if prior[1] else 0.0
     return gram.sum(axis=0) + pull * np.eye(len(prior)), products.sum(axis=0) + pull * prior
 
 
