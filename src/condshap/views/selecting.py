@@ -76,7 +76,7 @@ def withheld(n_evaluations: int) -> ValueTable:
 
 def select(explanation: Explanation, key: Any) -> Explanation:
     """Explanation of the rows, players and outputs that `key` names: ``[rows]``, ``[rows, players]``, ``[..., outputs]``."""
-    rows, players, *outputs = _split(key, explanation.values.ndim)
+    rows, players, *outputs = _split(_without_only_output(key, explanation), explanation.values.ndim)
     found = explanation
     if not _is_all(rows):
         found = _take_rows(found, _row_positions(rows, explanation.row_labels))
@@ -99,6 +99,17 @@ def check_whole(explanation: Explanation, what: str) -> None:
 
 def _is_all(part: Any) -> bool:
     return isinstance(part, slice) and part == slice(None)
+
+
+def _without_only_output(key: Any, explanation: Explanation) -> Any:
+    """The key without the name of the only output, so that ``e[..., name]`` works for all of `output_names`.
+
+    There is no axis of outputs then, and a player of that name comes first.
+    """
+    is_long = isinstance(key, tuple) and (len(key) == 3 or any(part is Ellipsis for part in key[:-1]))
+    if not is_long or explanation.values.ndim == 3 or not isinstance(key[-1], str):
+        return key
+    return key[:-1] if key[-1] in explanation.output_names and key[-1] not in explanation.player_names else key
 
 
 def _split(key: Any, n_axes: int) -> list[Any]:

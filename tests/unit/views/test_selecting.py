@@ -64,6 +64,19 @@ def test_with_one_output_the_last_axis_is_that_of_the_players(single, key):
     np.testing.assert_array_equal(single[key].values.ravel(), np.ravel(single.to_shap()[key].values))
 
 
+def test_the_name_of_the_only_output_takes_everything(single, several):
+    assert single.output_names == ("output",)
+    for key in (np.s_[..., "output"], np.s_[:, :, "output"]):
+        np.testing.assert_array_equal(single[key].values, single.values)
+    np.testing.assert_array_equal(single[2, "c", "output"].values, single[2, "c"].values)
+    np.testing.assert_array_equal(several[..., "no"][..., "no"].values, several.values[..., 1])
+    namesake = replace(single, player_names=("a", "b", "c", "output"))  # a player comes first
+    assert namesake[..., "output"].player_names == ("output",)
+    for key in (np.s_[:, "output"], np.s_[..., "yes"]):
+        with pytest.raises(OptionError, match="players must be among"):
+            single[key]
+
+
 def _by_number(explanation, key):
     """The same key with positions for names."""
     parts = key if isinstance(key, tuple) else (key,)
