@@ -141,8 +141,8 @@ class _Pupil:
         held_out = encoding.places(rows[np.concatenate([split.tuning, split.judging])])
         return cls(asked, split, hints, encoding, Likeness.learn(encoding.places(taught.rows), held_out), seed)
 
-    def learn(self, labels: Labels) -> Network:
-        """Train networks with labels of the teaching rows, every tenth of which stops them."""
+    def learn(self, labels: Labels, *, show: bool | None) -> Network:
+        """Train networks with labels of the teaching rows, every tenth of which stops them; `show` how far that is."""
         taught = np.flatnonzero(labels.counts > 0)
         own = self.asked.take(self.split.teaching[taught])
         values, counts = labels.values[taught], labels.counts[taught]
@@ -156,7 +156,8 @@ class _Pupil:
             counts / counts.mean(),
         )
         stops = np.arange(len(taught)) % _STOPPING == 0
-        members = train(lesson.take(np.flatnonzero(~stops)), lesson.take(np.flatnonzero(stops)), self.seed)
+        parts = lesson.take(np.flatnonzero(~stops)), lesson.take(np.flatnonzero(stops))
+        members = train(*parts, self.seed, show=show)
         return Network(self.hints, self.encoding, members, scale, self.likeness)
 
 
@@ -167,7 +168,7 @@ def _learn_until(options: Options, course: Course, pupil: _Pupil, tuning: Floats
     while True:
         labels = course.go_on(labels, most)
         _check_enough(labels, options)
-        network = pupil.learn(labels)
+        network = pupil.learn(labels, show=course.teacher.settings.progress)
         found = float(network.examine(pupil.asked.take(pupil.split.tuning), tuning).relative)
         if options.target is None or found <= options.target:
             return network, labels

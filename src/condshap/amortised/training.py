@@ -12,6 +12,7 @@ from torch import Tensor
 
 from condshap.amortised.encoding import Inputs
 from condshap.amortised.network import MEMBERS, Members, widened
+from condshap.runtime.progress import progress_line
 from condshap.seeding import derive_seed
 from condshap.types import Floats, Indices
 from condshap.vaeac.threads import single_threaded_torch
@@ -52,13 +53,17 @@ class Lesson:
         return tuple(torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32)) for part in parts)
 
 
-def train(lesson: Lesson, stopping: Lesson, seed: int) -> Members:
-    """Networks that fit a lesson, as they were when they fitted that of rows they do not learn from best."""
+def train(lesson: Lesson, stopping: Lesson, seed: int, *, show: bool | None = False) -> Members:
+    """Networks that fit a lesson, as they were when they fitted that of rows they do not learn from best.
+
+    `show` is whether a line tells how far that is, see `condshap.runtime.progress.progress_line`.
+    """
     members = Members.new(lesson.inputs.shape[1], lesson.targets.shape[1], derive_seed(seed, "amortised network"))
     n_steps = int(np.clip(_EPOCHS * ceil(len(lesson.inputs) / _BATCH), _MIN_STEPS, _MAX_STEPS))
     data, held_out = lesson.tensors(), stopping.tensors()
     best, least, waited = members.copy(), np.inf, 0
-    with single_threaded_torch():
+    watched = progress_line("training", show=show, unit="steps", total=n_steps, may_end_early=True)
+    with single_threaded_torch(), watched as line:
         for tensor in members.parameters:
             tensor.requires_grad_()
         optimiser = torch.optim.AdamW(members.parameters, lr=_RATE, weight_decay=_DECAY)
@@ -68,6 +73,7 @@ def train(lesson: Lesson, stopping: Lesson, seed: int) -> Members:
             _loss(members, *(part[rows] for part in data)).backward()  # type: ignore[no-untyped-call]
             optimiser.step()
             schedule.step()
+            line.reach(step)
             if step % (n_steps // _CHECKS) == 0:
                 found = _held_out(members, held_out)
                 best, least, waited = (members.copy(), found, 0) if found < least else (best, least, waited + 1)

@@ -8,12 +8,14 @@ reads the source. A worker that sees the folder writes its parts there; others s
 from __future__ import annotations
 
 import secrets
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker, wait
 
 from condshap import __version__
@@ -30,6 +32,14 @@ _LOOK = 2.0  # seconds between looks at whether there are workers at all
 _PATIENCE = 60.0  # seconds without any worker, as while a cluster grows
 _AHEAD = 2  # tasks for every thread: one is worked on, one is there already
 _KEPT = "Finished parts are kept: make the same call again to go on."
+
+
+class Undisturbed(WorkerPlugin):  # type: ignore[misc]
+    """Lets local workers ignore Ctrl-C, which a terminal sends to all processes: the one that made the call ends them."""
+
+    def setup(self, worker: Any) -> None:
+        """Workers run their loop in the main thread, where signals can be set."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class Explaining(WorkerPlugin):  # type: ignore[misc]
@@ -73,12 +83,25 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
         n = check_integer("cluster", cluster, least=1)
         options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=n, threads_per_worker=1, **options) as local, Client(local) as client:
-            yield _Run(client)
+            client.register_plugin(Undisturbed())
+            try:
+                yield _Run(client)
+            except KeyboardInterrupt:  # what they are working on would not be kept, so nobody waits for it
+                _kill(local)
+                raise
     else:
         raise OptionError(
             "cluster must be a dask.distributed.Client, the address of a scheduler such as 'tcp://host:8786', or a number "
             f"of local processes, got {cluster!r}."
         )
+
+
+def _kill(local: LocalCluster) -> None:
+    """End the processes of a cluster, which otherwise takes some seconds while they are busy."""
+    for nanny in local.workers.values():
+        nanny.auto_restart = False
+        with suppress(psutil.Error, ValueError):  # one that has ended, or has no process yet
+            psutil.Process(nanny.pid).kill()
 
 
 def _client_of(address: str) -> Client:

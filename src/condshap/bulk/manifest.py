@@ -23,6 +23,10 @@ from condshap.storage.writing import append_line
 NAME, KIND = "manifest.jsonl", "explained dataset"
 PREFIX, PARTIAL = "part-", ".part"
 _WHAT = "the manifest"
+_DIGESTS = {
+    "made_by": "training rows, approach, options and model, of which at least one differs",
+    "amortised": "the network that was taught",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +160,17 @@ def _parse(line: str) -> dict[str, Any] | None:
 def check_run(known: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
     """Refuse to go on with what was begun for another explainer or with other options, and say what differs."""
     was, wanted = ({**one["explainer"], **one["options"]} for one in (known, json.loads(json.dumps(now))))
-    differs = [f"{name} was {was.get(name)!r} and is {wanted.get(name)!r}" for name in {**was, **wanted}]
-    differs = [text for name, text in zip({**was, **wanted}, differs, strict=True) if was.get(name) != wanted.get(name)]
-    if differs:
-        raise OptionError(_refusal(folder, "explainer and options", "; ".join(differs)))
+    changed = [name for name in {**was, **wanted} if was.get(name) != wanted.get(name)]
+    if changed:
+        differs = "; ".join(_change(name, was.get(name), wanted.get(name)) for name in changed)
+        raise OptionError(_refusal(folder, "explainer and options", differs))
+
+
+def _change(name: str, was: Any, now: Any) -> str:
+    """What differs; a digest tells people nothing, so what it is of stands beside it."""
+    if name in _DIGESTS:
+        return f"{name} was '{str(was)[:8]}...' and is '{str(now)[:8]}...', which tells of {_DIGESTS[name]}"
+    return f"{name} was {was!r} and is {now!r}"
 
 
 def check_source(known: Manifest, plan: Plan) -> bool:

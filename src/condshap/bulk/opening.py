@@ -138,12 +138,13 @@ class ExplanationSet:
     def _take(self, positions: Indices) -> Explanation:
         """Explanation of rows at positions in the set, in their order."""
         self._need_rows()
-        which = np.searchsorted(self._ends, positions, side="right")
+        parts, ends = self.parts, self._ends
+        which = np.searchsorted(ends, positions, side="right")
         taken, order = [], []
         for i in np.unique(which).tolist():
             of_part = np.flatnonzero(which == i)
-            inside = positions[of_part] - (self._ends[i] - self.parts[i].part.n_rows)
-            part = read_part(self.folder, self.parts[i])
+            inside = positions[of_part] - (ends[i] - parts[i].part.n_rows)
+            part = read_part(self.folder, parts[i])
             is_whole = len(inside) == len(part) and (np.diff(inside) == 1).all()
             taken.append(part if is_whole else part[inside])
             order.append(of_part)

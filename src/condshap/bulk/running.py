@@ -28,7 +28,7 @@ from condshap.bulk.manifest import (
     read_manifest,
 )  # fmt: skip
 from condshap.bulk.options import Options
-from condshap.bulk.part_files import Rows, Runner, Work, write_part
+from condshap.bulk.part_files import Rows, Runner, Work, naming, write_part
 from condshap.bulk.parts import Part, Plan, make_plan, read_parts
 from condshap.bulk.source import Piece, find_pieces
 from condshap.bulk.wanted import Wanted
@@ -96,7 +96,8 @@ def _explain(finished: Iterator[Done], folder: Path, plan: Plan, missing: list[P
     with progress_line("explaining", show=show, total=n_missing) as line:
         note = f"{n_before:,} finished before" if n_before else None
         for done in finished:
-            note_done(folder, done)
+            with naming(done.part):
+                note_done(folder, done)
             line.update(done.part.n_rows, note=note)
 
 

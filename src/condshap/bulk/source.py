@@ -89,6 +89,11 @@ def find_pieces(source: Any, out: Path) -> list[Piece]:
         return _fragments(source)
     if hasattr(source, "collect_schema") and hasattr(source, "collect_batches"):
         return [Piece("the Polars LazyFrame", lambda: source.collect_schema().names(), _stream_lazy(source))]
+    if hasattr(source, "collect_schema") and hasattr(source, "sink_parquet"):
+        raise OptionError(
+            "a LazyFrame is read in batches by LazyFrame.collect_batches, which this Polars lacks. Update Polars, or write "
+            "it to Parquet first: source.sink_parquet(path)."
+        )
     raise OptionError(
         f"source must be {_KINDS}, got {type(source).__name__}. Write a table in memory to Parquet, or pass it to explain."
     )

@@ -16,7 +16,7 @@ from condshap.cli.demo_and_study import demo, study
 from condshap.cli.explaining import compare, explain, fit
 from condshap.cli.machine import doctor, warm_up
 from condshap.cli.reports_and_plots import approaches, plot, report
-from condshap.cli.screen import INTERRUPTED, say
+from condshap.cli.screen import INTERRUPTED, Stopped, say
 
 app = typer.Typer(
     help="Explain predictions of any model with conditional Shapley values, which account for dependent features.",
@@ -70,7 +70,8 @@ def main() -> None:
         app(prog_name="condshap")
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            say("Stopped: finished files are kept, and no others were written.")
+            left = "finished files are kept, and no others were written."
+            say(f"Stopped: {end.left if isinstance(end, Stopped) else left}")
         raise
 
 

@@ -10,15 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from condshap.cli.screen import print_json, say
+from condshap.cli.screen import Stopped, print_json
 
 if TYPE_CHECKING:
     from condshap.bulk.opening import ExplanationSet
     from condshap.explainer import Explainer
-
-STOPPED = 130
-"""Exit code after Ctrl-C, as shells have it."""
-
 
 class Kept(StrEnum):
     """What is kept of every row."""
@@ -83,8 +79,7 @@ class Bulk:
                 rows, out, **options, cluster=cluster, resume=self.resume, values=self.values.value
             )
         except KeyboardInterrupt:
-            say(f"Stopped: finished parts are in '{out}'. Repeat the same command to continue.")
-            raise typer.Exit(STOPPED) from None
+            raise Stopped(f"finished parts are in '{out}'. Repeat the same command to continue.") from None
         _show(found, out, time.perf_counter() - start, as_json=as_json)
 
 

@@ -30,6 +30,14 @@ INTERRUPTED = 130
 """Exit code of a command that Ctrl-C has stopped, as shells have it."""
 
 
+class Stopped(SystemExit):
+    """Ends a command that Ctrl-C has stopped and that can say what is left; `condshap.cli.main` says it."""
+
+    def __init__(self, left: str) -> None:
+        super().__init__(INTERRUPTED)
+        self.left = left
+
+
 @contextmanager
 def clear_messages() -> Iterator[None]:
     """Turn errors into one line on stderr and exit code 1, and each warning into one line."""

@@ -77,9 +77,11 @@ def append_line(path: Path, line: str, what: str) -> None:
         with path.open("ab", buffering=0) as file:  # one call of the system
             written = file.write(data if _ends_with_its_line(path) else b"\n" + data)
         if written is None or written < len(data):
-            raise OSError(f"only {written} of {len(data)} bytes could be written")
+            raise OSError(f"only {written} of {len(data)} bytes found room")
     except OSError as error:
-        raise StorageError(f"{what} must be written to {path}, but that failed: {error}.") from error
+        raise StorageError(
+            f"{what} must be written to {path}, but that failed: {_reason(error)}. Make room there, or choose another path."
+        ) from error
 
 
 def _ends_with_its_line(path: Path) -> bool:

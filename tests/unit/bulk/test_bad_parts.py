@@ -1,5 +1,7 @@
 """What is wrong with a part is said with its file and rows; parts that are finished are kept, and repaired files go on."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -119,20 +121,39 @@ def test_a_full_disk_names_the_part_and_keeps_what_is_finished(explainer, rows, 
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
 
 
-def test_a_limit_of_the_system_on_file_sizes_is_a_clear_error(explainer, rows, tmp_path):
+@contextmanager
+def files_of_at_most(n_bytes):
+    """Let the system refuse to make a file longer, as a full disk does."""
     import resource
     import signal
 
-    rows[FEATURES].to_parquet(tmp_path / "rows.parquet")
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
     try:
-        with pytest.raises(cs.CondShapError, match=r"part 0 .*File too large"):
-            explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out")
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_limit_of_the_system_on_file_sizes_is_a_clear_error(explainer, rows, tmp_path):
+    rows[FEATURES].to_parquet(tmp_path / "rows.parquet")
+    with files_of_at_most(4096), pytest.raises(cs.CondShapError, match=r"part 0 .*File too large"):
+        explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out")
     found = explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out")
+    assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
+
+
+def test_a_part_without_room_for_its_line_in_the_manifest_is_named_and_explained_again(
+    explainer, rows, source, tmp_path
+):
+    options = {"rows_per_part": 1, "values": "compact"}
+    with files_of_at_most(20_000), pytest.raises(cs.CondShapError, match=r"^part \d+ \(rows .*manifest.*Make room"):
+        explainer.explain_dataset(source, tmp_path / "out", **options)
+    kept = cs.open_explanations(tmp_path / "out")
+    assert 5 < len(kept) < 47
+    assert_same(kept.to_explanation(), explainer.explain(rows[FEATURES])[: len(kept)])
+    found = explainer.explain_dataset(source, tmp_path / "out", **options)
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
 
 
@@ -165,6 +186,14 @@ def test_what_is_no_source_is_refused(message, explainer, tmp_path):
     with pytest.raises(cs.CondShapError, match=message):
         explainer.explain_dataset(SOURCES[message], tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_lazy_frame_of_a_polars_without_batches_is_told_what_to_do(explainer, tmp_path):
+    class Old:
+        collect_schema = sink_parquet = None
+
+    with pytest.raises(cs.CondShapError, match=r"Update Polars, or write it to Parquet first"):
+        explainer.explain_dataset(Old(), tmp_path / "out")
 
 
 def test_a_folder_of_two_formats_or_around_the_output_is_refused(explainer, rows, source, tmp_path):

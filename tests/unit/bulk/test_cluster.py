@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import condshap as cs
-from tests.unit.bulk.small import FEATURES, assert_same, explainer_of, make_rows, write_files
+from tests.unit.bulk.small import FEATURES, assert_same, make_rows, write_files
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -157,13 +157,25 @@ def test_a_model_that_cannot_travel_is_refused(client, source, tmp_path):
         fitted.explain_dataset(source, tmp_path / "out", cluster=client)
 
 
-def test_joblib_spreads_the_blocks_of_one_explanation_over_dask(client, rows):
+def signed_model(path, X):
+    """Leave the number of the process behind."""
+    with Path(path).open("a") as file:
+        file.write(f"{os.getpid()}\n")
+    return np.asarray(X["age"] * X["income"], dtype=float)
+
+
+def test_joblib_spreads_the_blocks_of_one_explanation_over_dask(client, rows, tmp_path):
     from joblib import parallel_config
 
-    one = explainer_of(make_rows(120)).explain(rows[FEATURES])
-    many = explainer_of(make_rows(120), n_jobs=2)
+    mark = tmp_path / "processes"
+    options = {"approach": "independence", "n_samples": 8, "progress": False, "additive": False}
+    model = functools.partial(signed_model, str(mark))
+    one = cs.Explainer(model, **options).fit(make_rows(120)).explain(rows[FEATURES])
+    many = cs.Explainer(model, **options, n_jobs=2, memory_budget="256KiB").fit(make_rows(120))  # for several blocks
+    mark.unlink()
     with parallel_config(backend="dask"):
         assert_same(many.explain(rows[FEATURES]), one)
+    assert set(map(int, mark.read_text().split())) & set(client.run(os.getpid).values())
 
 
 def hog():

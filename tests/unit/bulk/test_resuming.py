@@ -104,7 +104,7 @@ DIFFERENT = {
     "seed was 0 and is 1": ({"seed": 1}, {}),
     "approach was 'independence' and is 'ctree'": ({"approach": "ctree"}, {}),
     "n_samples was 8 and is 9": ({"n_samples": 9}, {}),
-    "made_by was": ({"base_value": 0.5}, {}),
+    "made_by was .* training rows, approach, options and model": ({"base_value": 0.5}, {}),
     "values was 'full' and is 'compact'": ({}, {"values": "compact"}),
     "key was 'id' and is None": ({}, {"key": None}),
     r"columns was \[\] and is \['branch'\]": ({}, {"columns": ["branch"]}),
