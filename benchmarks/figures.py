@@ -169,7 +169,22 @@ def many_rows() -> str:
     return table(lines)
 
 
+def normal_designs() -> str:
+    """Errors on normal data, where `gaussian` has the right shape."""
+    kinds = {"duplicates": "four of them nearly the same", "equal": "correlations of 0.5", "factor": "one common factor"}
+    lines = []
+    for design in dict.fromkeys(line["model"] for line in load("league-designs")):
+        kind, n_features, n_rows = design.split("-")
+        line = {"normal columns": f"{n_features}, {kinds[kind]}", "rows": n_rows}
+        for name in ("gaussian", "vaeac"):
+            line[OURS[name]] = shown(f"league-designs/{design}/{name}/rel", ".3f")
+        over = f"league-designs/{design}/vaeac/rel over league-designs/{design}/gaussian/rel"
+        lines.append({**line, "`vaeac` over `gaussian`": shown(over, ".2f")})
+    return table(lines)
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "normal-designs": normal_designs,
     "many-rows": many_rows,
     "peers": beside_peers,
     "forest-peers": forest_peers,

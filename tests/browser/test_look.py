@@ -29,6 +29,7 @@ SHARED = [  # numbers side by side, their standard errors
 TICKS = [
     [0.0], [-0.5, 0.0, 0.5], [0.0, 2.5, 5.0], [1900.0, 1950.0, 2000.0], [-250000.0, 0.0, 250000.0], [0.0, 1e10, 2e10],
     [0.0, 1e-6, 2e-6], [-0.30000000000000004, -0.1, 0.1], [1000000.0, 1000000.5], [0.25, 0.5, 0.75], [9000.0, 10000.0],
+    [10_000_000.05], [1000.0, 2000.0],
 ]  # fmt: skip
 
 
@@ -90,7 +91,11 @@ def test_numbers_are_written_as_in_python(visit):
     assert in_page(page, "placesOf", shared) == [readable.places_of(*call) for call in shared]
     pairs = [[values[0], errors[0], 4] for values, errors in SHARED if errors]
     assert in_page(page, "estimate", pairs) == [readable.estimate(*pair) for pair in pairs]
-    assert in_page(page, "tickTexts", [[ticks] for ticks in TICKS]) == [readable.tick_texts(ticks) for ticks in TICKS]
+    for of_feature in (False, True):
+        calls = [[ticks, of_feature] for ticks in TICKS]
+        assert in_page(page, "tickTexts", calls) == [
+            readable.tick_texts(ticks, of_feature=of_feature) for ticks in TICKS
+        ]
 
 
 def test_the_report_opens_on_the_approach_with_the_smallest_msev(visit, explanations):

@@ -46,10 +46,11 @@ NUMPY = ["int8", "uint64", "float16", "float32", "float64", "bool", "longdouble"
 PANDAS = ["Int8", "UInt64", "Float32", "Float64", "boolean", "string", "str", "category", "period[D]", "interval[int64]",
           "Sparse[float64]", "Sparse[int64]", "datetime64[us, Europe/Oslo]"]  # fmt: skip
 ARROW = [pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.large_string(),
-         pa.string_view(), pa.decimal128(10, 2), pa.decimal256(50, 2), pa.decimal32(5, 2), pa.date32(), pa.date64(),
+         pa.string_view(), pa.decimal128(10, 2), pa.decimal256(50, 2), pa.date32(), pa.date64(),
          pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.duration("ms"), pa.time32("s"), pa.time64("us"), pa.binary(),
          pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.uint16(), pa.float32(), ordered=True),
          pa.dictionary(pa.int32(), pa.decimal128(10, 2)), pa.null(), pa.list_(pa.int8())]  # fmt: skip
+ARROW += [pa.decimal32(5, 2)] if hasattr(pa, "decimal32") else []  # from PyArrow 19 on
 POLARS = [pl.Int8, pl.UInt64, pl.Int128, pl.Float32, pl.Float64, pl.Boolean, pl.String, pl.Decimal(10, 2), pl.Categorical,
           pl.Enum(["", "u", "ü\x00\u2028"]), pl.Date, pl.Time, pl.Datetime("ms"), pl.Datetime("ns", "UTC"),
           pl.Duration("us"), pl.Binary, pl.Null, pl.List(pl.Int8), pl.Struct({"a": pl.Int8})]  # fmt: skip

@@ -154,14 +154,21 @@ def _check_same_rows(first: Explanation, other: Explanation, first_path: Path, p
                 f"explanations must have the same {what.replace('_', ' ')}, got {listing(wanted)} in '{first_path}' and "
                 f"{listing(got)} in '{path}'. Explain the same rows of the same model."
             )
-    wanted_rows, rows = (to_pandas(one.data).astype(str).to_numpy() for one in (first, other))
+    wanted_rows, rows = (_cells(to_pandas(one.data)) for one in (first, other))
     if len(wanted_rows) != len(rows):
         where = f"{len(wanted_rows)} rows in '{first_path}' and {len(rows)} in '{path}'"
-    elif (differs := np.flatnonzero((wanted_rows != rows).any(axis=1))).size:
+    elif (differs := np.flatnonzero((wanted_rows != rows).any(axis=(1, 2)))).size:
         where = f"rows that differ at {listing(differs.tolist())} between '{first_path}' and '{path}'"
     else:
         return
     raise OptionError(f"explanations must be of the same rows, got {where}. Explain the same table with both.")
+
+
+def _cells(frame: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.object_]]:
+    """Cells as text, and whether they are missing, (R, M, 2): gaps are equal to each other, unlike NaN, and to no level."""
+    gaps = frame.isna().to_numpy()
+    texts = frame.astype(object).map(str).to_numpy()
+    return np.stack([np.where(gaps, "", texts), gaps.astype(object)], axis=-1)
 
 
 def is_folder(out: Path) -> bool:

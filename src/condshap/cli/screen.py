@@ -222,5 +222,6 @@ def print_comparison(table: pd.DataFrame, level: float) -> None:
         numbers = (_with_error(line["msev"], error)[0], interval, f"{line['seconds']:.1f}", f"{line['model_rows']:,}")
         shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
     console.print("MSEv, the mean squared distance between v(S) and the prediction (smaller is better)")
     console.print(shown)

@@ -40,6 +40,7 @@ class Interactions:
     n_coalitions : that went in
     base_values, predictions : (R,) or (R, O)
     player_names, output_names, row_labels : names
+    approach : of the explanation that they were made from
     """
 
     values: dict[PlayerSet, Floats]
@@ -53,6 +54,7 @@ class Interactions:
     player_names: tuple[str, ...]
     output_names: tuple[str, ...]
     row_labels: pd.Index[Any]
+    approach: str = ""
 
     def __len__(self) -> int:
         """Return the number of rows R."""
@@ -164,6 +166,7 @@ def find_interactions(explanation: Explanation, index: str = "k-SII", order: int
         player_names=explanation.player_names,
         output_names=explanation.output_names,
         row_labels=explanation.row_labels,
+        approach=explanation.provenance.approach,
     )
 
 

@@ -111,21 +111,25 @@ def _estimates(values: list[float], std_error: float, digits: int) -> list[str]:
     return [fixed(value, places, digits=digits) for value in values]
 
 
-def tick_texts(ticks: Iterable[float]) -> list[str]:
-    """Round numbers of an axis, with the decimals that they need and no offset.
+def tick_texts(ticks: Iterable[float], *, of_feature: bool = False) -> list[str]:
+    """Round numbers of an axis, with the decimals that they need and no offset; years stay years on that of a feature.
 
     >>> tick_texts([-250000.0, 0.0, 250000.0]), tick_texts([0.0, 2.5]), tick_texts([0.0, 1e10])
     (['−250,000', '0', '250,000'], ['0.0', '2.5'], ['0', '1 × 10¹⁰'])
+    >>> tick_texts([1000.0, 2000.0]), tick_texts([1000.0, 2000.0], of_feature=True)
+    (['1,000', '2,000'], ['1000', '2000'])
     """
     found = [float(tick) for tick in ticks]
     largest = max(map(abs, found), default=0.0)
     if largest and not _SMALL <= largest < _LARGE:
         return [MINUS * (tick < 0) + _power(abs(tick), 4) if abs(tick) > 1e-9 * largest else "0" for tick in found]
-    step = min((b - a for a, b in pairwise(found) if b > a), default=largest or 1.0)
+    step = min(
+        (b - a for a, b in pairwise(found) if b > a), default=1e-6 * largest or 1.0
+    )  # a single tick is exact, too
     enough = (places for places in range(12) if all(abs(x - round(x, places)) < 1e-3 * step for x in found))
     places = next(enough, 12)
     texts = [fixed(tick, places) for tick in found]
-    return texts if largest >= _YEARS else [text.replace(",", "") for text in texts]
+    return [text.replace(",", "") for text in texts] if of_feature and largest < _YEARS else texts
 
 
 def typed(text: str) -> str:

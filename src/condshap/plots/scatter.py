@@ -98,7 +98,7 @@ def _draw_points(ax: Axes, x: Floats, y: Floats, colour: Column | None) -> None:
     here = ~missing
     if by.levels is None:
         drawn = ax.scatter(x[here], y[here], c=by.place(colour)[here], cmap=low_to_high(), **style)
-        colour_bar(ax, drawn, shorten(by.name))
+        colour_bar(ax, drawn, shorten(by.name), of_feature=True)
         if missing.any():
             add_legend(ax, ["missing"], [absent])
         return

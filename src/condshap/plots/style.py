@@ -12,7 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap
 from matplotlib.ticker import Formatter, MaxNLocator
 
-from condshap.numerics.readable import feature_value, fixed, places_of, tick_texts
+from condshap.numerics.readable import feature_value, fixed, number, places_of, tick_texts
 from condshap.tables.reading import Column
 from condshap.types import Floats
 from condshap.views.palette import APPROACHES, CYCLE, DARK, LOWERS, RAISES
@@ -52,15 +52,18 @@ def colours_of(names: Sequence[str]) -> list[str]:
 
 
 class Readable(Formatter):
-    """Ticks by the rule of all numbers, without an offset or a common power of ten."""
+    """Ticks by the rule of all numbers, without an offset or a common power of ten; years of a feature stay years."""
+
+    def __init__(self, *, of_feature: bool = False) -> None:
+        self._of_feature = of_feature
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Text of one tick, such as that under the pointer."""
-        return tick_texts([x])[0]
+        """Text of one number, such as that under the pointer."""
+        return feature_value(x) if self._of_feature else number(x)
 
     def format_ticks(self, values: Any) -> list[str]:
         """Texts of all ticks, with the same decimals."""
-        return tick_texts(values)
+        return tick_texts(values, of_feature=self._of_feature)
 
 
 def new_axes(ax: Axes | None, width: float, height: float) -> Axes:
@@ -166,13 +169,13 @@ def open_frame(ax: Axes, *sides: str) -> None:
         ax.spines[side].set_visible(False)
 
 
-def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, **options: Any) -> Axes:
-    """Scale of colours beside the axes."""
+def colour_bar(ax: Axes, drawn: ScalarMappable, label: str, *, of_feature: bool = False, **options: Any) -> Axes:
+    """Scale of colours beside the axes; `of_feature` where they stand for its values."""
     inches = ax.get_window_extent().height / ax.figure.dpi
     made = ax.figure.colorbar(drawn, ax=ax, aspect=max(10.0, inches / _COLOUR_BAR), pad=0.02, **options)
     made.ax.tick_params(labelsize=VALUE_SIZE)
     if "ticks" not in options:
-        made.formatter = Readable()
+        made.formatter = Readable(of_feature=of_feature)
         made.update_ticks()
     made.set_label(label, fontsize=VALUE_SIZE)
     made.outline.set_visible(False)

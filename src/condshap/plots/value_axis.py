@@ -14,6 +14,7 @@ from condshap.exceptions import OptionError
 from condshap.plots.style import (
     LABEL_SIZE,
     VALUE_SIZE,
+    Readable,
     round_ticks,
     shorten,
 )
@@ -89,6 +90,8 @@ class ValueAxis:
         ends = (self.low, self.high if self.missing_at is None else self.missing_at)
         margin = 0.5 if self.levels is not None else 0.05 * (ends[1] - ends[0] or 1.0)
         (ax.set_xlim if which == "x" else ax.set_ylim)(ends[0] - margin, ends[1] + margin)
+        if self.levels is None:
+            axis.set_major_formatter(Readable(of_feature=True))
         if self.levels is not None:
             axis.set_ticks(np.arange(len(self.labels)), self.labels)
         elif self.missing_at is not None:

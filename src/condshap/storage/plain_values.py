@@ -24,6 +24,7 @@ from condshap.trees.validating import check_trees
 HARMLESS_TYPES = {
     "collections.OrderedDict",
     "functools.partial",
+    "sklearn.compose._column_transformer.make_column_selector",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.metrics._dist_metrics.EuclideanDistance64",
     "sklearn.neighbors._ball_tree.BallTree",

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import condshap
 from condshap.approaches.base import Capabilities
@@ -107,6 +112,16 @@ def test_a_skops_file_with_types_that_skops_does_not_trust_names_them(folder: Pa
 
 def test_skops_files_of_forests_load_without_trust(folder: Path, tmp_path: Path) -> None:
     assert explain_files(folder, tmp_path / "out.parquet", model="forest.skops").exit_code == 0
+
+
+def test_the_encoder_of_the_readme_needs_no_trust(folder: Path, tmp_path: Path) -> None:
+    import skops.io
+
+    train = pd.read_csv(folder / "train.csv")
+    text = make_column_selector(dtype_exclude="number")
+    encode = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), text), remainder="passthrough")
+    skops.io.dump(make_pipeline(encode, LinearRegression()).fit(train, train["size"]), folder / "readme.skops")
+    assert explain_files(folder, tmp_path / "out.parquet", model="readme.skops").exit_code == 0
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm"])

@@ -258,3 +258,25 @@ def test_the_entry_point_draws_and_reports(folder: Path, tmp_path: Path) -> None
         assert (done.returncode, done.stderr) == (0, "")
         (written,) = json.loads(done.stdout)["written"]
         assert Path(written).stat().st_size > 1000
+
+
+def test_rows_with_gaps_are_the_same_rows(tmp_path: Path) -> None:
+    train, rows = _table(80, 0), _table(9, 1)
+    for table in (train, rows):
+        table["colour"] = table["colour"].astype("str")
+        table.loc[[1, 4], "colour"] = None
+        table.loc[[2, 4], "mass"] = np.nan
+
+    def model(X: pd.DataFrame) -> np.ndarray:
+        return X["size"] + (X["colour"] == "red") + X["mass"].fillna(0.0)
+
+    for name, seed in (("a", 0), ("b", 1)):
+        condshap.explain(model, train, rows, approach="independence", seed=seed).save(tmp_path / f"{name}.parquet")
+    files = (tmp_path / "a.parquet", tmp_path / "b.parquet")
+    done = _run("report", *files, "--out", tmp_path / "gaps.html")
+    assert done.exit_code == 0, done.output
+    filled = rows.assign(colour=rows["colour"].fillna("red"))
+    condshap.explain(model, train, filled, approach="independence").save(tmp_path / "b.parquet")
+    refused = _run("report", *files, "--out", tmp_path / "other.html")
+    assert refused.exit_code == 1
+    assert "rows that differ at [1, 4]" in _message(refused)

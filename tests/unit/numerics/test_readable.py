@@ -40,7 +40,9 @@ def test_numbers_side_by_side_share_their_decimals_and_errors_of_0_do_not_count(
 
 def test_ticks_have_no_offset_and_years_no_separator():
     assert tick_texts([1e7, 2e7]) == ["10,000,000", "20,000,000"]
-    assert tick_texts([1900.0, 1950.0]) == ["1900", "1950"]
+    assert tick_texts([1900.0, 1950.0], of_feature=True) == ["1900", "1950"]
+    assert tick_texts([1200.0, 1400.0]) == ["1,200", "1,400"], "as in the numbers beside"
+    assert tick_texts([10_000_000.05]) == ["10,000,000.05"], "the only tick of an axis stands where it says"
     assert tick_texts([1_000_000.0, 1_000_000.5]) == ["1,000,000.0", "1,000,000.5"]
     assert tick_texts([-0.2, -0.1, 1e-18]) == ["−0.2", "−0.1", "0.0"]
     assert tick_texts([]) == []

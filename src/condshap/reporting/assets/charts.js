@@ -123,7 +123,7 @@ function drawFall(box, fall, [low, high]) {
     link(step.to, y);
     if (step.p >= 0) named(svg, step.name, 0, y + 16, gutter - 6, {}, 13, playerLabel(step.p, gutter - 6));
     if (step.p >= 0) named(svg, step.value, 0, y + 30, gutter - 6, { class: "small" }, 11.5);
-    svg.append(draw("rect", { class: "step " + (step.phi < 0 ? "minus" : "plus"), "data-player": step.p, x: left, y: y + 8, width: Math.max(1, end - left), height: 20, rx: 2 }));
+    svg.append(draw("rect", { class: "step " + (step.phi < 0 ? "minus" : step.phi > 0 ? "plus" : "total"), "data-player": step.p, x: left, y: y + 8, width: Math.max(1, end - left), height: 20, rx: 2 }));
     if (step.off > 0) whisker(svg, scale(step.to - step.off), scale(step.to + step.off), y + 18);
     const isBelow = isNarrow && margins[i];
     svg.append(draw("text", { x: isNarrow || !room ? width : width - room - 6, y: y + (isBelow ? 16 : 22), "text-anchor": "end", class: "phi" }, written[i]));

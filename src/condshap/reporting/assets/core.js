@@ -58,10 +58,14 @@ const prediction = (e, r) => explanation(e).predictions[state.output * R + r];
 const rowLabel = (r) => (DATA.labels ? DATA.labels[r] : String(r));
 const isGrouped = DATA.players.some((player) => player.members.length !== 1);
 
-/** Decimals of a column: `digits` significant ones of its largest number, fewer where they would all be zeros. */
+/**
+ * Decimals of a column: `digits` significant ones of its largest number, more where rows would look the same, and fewer where
+ * they would all be zeros.
+ */
 function decimalsOf(numbers, digits) {
   let places = placesOf(numbers, [], digits);
-  const some = numbers.slice(0, 1000).filter(Number.isFinite);
+  const some = numbers.slice(0, 1000).filter(Number.isFinite), spread = some.reduce((most, x) => Math.max(most, Math.abs(x - some[0])), 0);
+  if (places !== null && spread >= SMALL) places = Math.max(places, placesOf([spread], [], 3));
   while (places > 0 && some.every((x) => Number(x.toFixed(places)) === Number(x.toFixed(places - 1)))) places--;
   return places;
 }
@@ -75,7 +79,8 @@ function decimalsFor(key, numbers, digits) {
 
 /** A number with the decimals of its column; too small ones get digits of their own. */
 function inColumn(x, places, signed = false) {
-  const text = places === null ? number(x, 5) : fixed(x, Math.max(0, places), signed);
+  const isPower = places === null && x !== 0 && !(Math.abs(x) >= SMALL && Math.abs(x) < LARGE); // mantissas of one length
+  const text = isPower ? fixed(x, null, signed, 5) : places === null ? number(x, 5) : fixed(x, Math.max(0, places), signed);
   return x !== 0 && !/[1-9]/.test(text) ? (x > 0 && signed ? "+" : "") + number(x, 2) : text;
 }
 

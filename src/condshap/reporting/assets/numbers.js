@@ -61,13 +61,13 @@ function estimate(x, error, digits = 4) {
   return fixed(x, places, false, digits);
 }
 
-/** Round numbers of an axis, with the decimals that they need and no offset. */
-function tickTexts(at) {
+/** Round numbers of an axis, with the decimals that they need and no offset; years stay years on that of a feature. */
+function tickTexts(at, ofFeature = false) {
   const largest = Math.max(0, ...at.map(Math.abs));
   if (largest && !(largest >= SMALL && largest < LARGE)) return at.map((x) => (Math.abs(x) > 1e-9 * largest ? (x < 0 ? MINUS : "") + power(Math.abs(x), 4) : "0"));
-  const gaps = at.slice(1).map((x, i) => x - at[i]).filter((gap) => gap > 0), step = gaps.length ? Math.min(...gaps) : largest || 1;
+  const gaps = at.slice(1).map((x, i) => x - at[i]).filter((gap) => gap > 0), step = gaps.length ? Math.min(...gaps) : 1e-6 * largest || 1; // a single tick is exact, too
   let places = 0;
   while (places < 12 && !at.every((x) => Math.abs(x - Number(x.toFixed(places))) < 1e-3 * step)) places++;
   const texts = at.map((x) => fixed(x, places));
-  return largest >= YEARS ? texts : texts.map((text) => text.replace(",", ""));
+  return ofFeature && largest < YEARS ? texts.map((text) => text.replace(",", "")) : texts;
 }

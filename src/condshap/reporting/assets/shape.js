@@ -37,7 +37,7 @@ function drawShape(box, p) {
     svg.append(draw("text", { class: "small", x: left - 8, y: up(y) + 4, "text-anchor": "end" }, texts[i]));
   });
   if (strips) strips.forEach((text, i) => named(svg, text, across((i + 0.5) / strips.length), height - 10, (width - left) / strips.length - 8, { class: "small", "text-anchor": "middle" }, 11.5));
-  else if (high > low) { const at = roundBetween(low, high, width < 480 ? 3 : 7, width - left), below = tickTexts(at); at.forEach((t, i) => svg.append(draw("text", { class: "small", x: across((t - low) / (high - low)), y: height - 10, "text-anchor": "middle" }, below[i]))); }
+  else if (high > low) { const at = roundBetween(low, high, width < 480 ? 3 : 7, width - left), below = tickTexts(at, true); at.forEach((t, i) => svg.append(draw("text", { class: "small", x: across((t - low) / (high - low)), y: height - 10, "text-anchor": "middle" }, below[i]))); }
   else if (known.length) svg.append(draw("text", { class: "small", x: across(0.5), y: height - 10, "text-anchor": "middle" }, featureValue(low)));
   box.replaceChildren(svg);
   scatterDots(box, width, height, known.map((r) => ({ x: across(at(r)), y: up(phi(e, r, p)), r, p })));
