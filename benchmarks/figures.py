@@ -171,7 +171,11 @@ def many_rows() -> str:
 
 def normal_designs() -> str:
     """Errors on normal data, where `gaussian` has the right shape."""
-    kinds = {"duplicates": "four of them nearly the same", "equal": "correlations of 0.5", "factor": "one common factor"}
+    kinds = {
+        "duplicates": "four of them nearly the same",
+        "equal": "correlations of 0.5",
+        "factor": "one common factor",
+    }
     lines = []
     for design in dict.fromkeys(line["model"] for line in load("league-designs")):
         kind, n_features, n_rows = design.split("-")

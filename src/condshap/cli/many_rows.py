@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from condshap.bulk.opening import ExplanationSet
     from condshap.explainer import Explainer
 
+
 class Kept(StrEnum):
     """What is kept of every row."""
 
