@@ -95,7 +95,7 @@ def test_array_with_another_number_of_columns_is_refused():
 def test_unseen_level_names_column_level_and_row():
     rows = pd.DataFrame({"a": [0.0, 1.0], "Sex": ["F", "X"]})
     with refuses(
-        SchemaError, r"'Sex' must hold the levels \['F', 'I', 'M'\], got the unseen \['X'\] in rows \[1\]. Add"
+        SchemaError, r"'Sex' must hold the levels \['F', 'I', 'M'\], got unseen levels \['X'\] in rows \[1\]. Add"
     ):
         explain(LABELS, rows, only_a, approach="independence")
 
