@@ -117,7 +117,7 @@ def test_declared_fractions_are_levels_in_ascending_order():
     schema = FeatureSchema.learn(pd.DataFrame({"dose": [2.5, 0.5, 2.5]}), categorical=["dose"])
     assert schema.features[0].levels == (0.5, 2.5)
     with pytest.raises(
-        SchemaError, match=r"'dose' must hold the levels \[0.5, 2.5\], got the unseen \[1.0\] in rows \[1\]"
+        SchemaError, match=r"'dose' must hold the levels \[0.5, 2.5\], got unseen levels \[1.0\] in rows \[1\]"
     ):
         schema.encode(pd.DataFrame({"dose": [0.5, 1.0]}))
 
@@ -126,7 +126,7 @@ def test_unseen_level_names_column_level_and_row(mixed):
     schema = FeatureSchema.learn(mixed)
     rows = mixed.assign(s=["p", "new", "q", "newer"])
     with pytest.raises(
-        SchemaError, match=r"'s' must hold the levels \['p', 'q'\], got the unseen \['new', 'newer'\] in"
+        SchemaError, match=r"'s' must hold the levels \['p', 'q'\], got unseen levels \['new', 'newer'\] in"
     ):
         schema.encode(rows)
     with pytest.raises(SchemaError, match=r"in rows \[1, 3\]"):

@@ -147,7 +147,7 @@ def test_skops_files_of_libraries_that_a_forged_model_can_crash_need_trust(
         ({"rows": "empty.csv"}, "must be a readable .csv table"),
         ({"model": "broken.skops"}, "must be a complete model file"),
         ({"rows": "other.csv"}, "rows must have the training columns"),
-        ({"rows": "unseen.csv"}, "got the unseen ['mauve'] in rows [0, 1]"),
+        ({"rows": "unseen.csv"}, "got unseen levels ['mauve'] in rows [0, 1]"),
     ],
 )
 def test_bad_files_get_one_clear_message(folder: Path, tmp_path: Path, arguments: dict[str, str], words: str) -> None:

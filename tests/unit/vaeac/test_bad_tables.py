@@ -48,7 +48,7 @@ def test_an_unseen_level_is_refused_with_its_rows(network, ask):
     rows = X[:3].assign(c=["u", "w", "v"])
     arguments = {"sample": (NOTHING, 2), "impute": (2,), "log_likelihood": (NOTHING,)}[ask]
     with pytest.raises(
-        SchemaError, match=r"column 'c' must hold the levels \['u', 'v'\], got the unseen \['w'\] in rows \[1\]"
+        SchemaError, match=r"column 'c' must hold the levels \['u', 'v'\], got unseen levels \['w'\] in rows \[1\]"
     ):
         getattr(network, ask)(rows, *arguments)
 
