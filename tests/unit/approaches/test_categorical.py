@@ -210,7 +210,7 @@ def gap(t):
         (
             lambda t: t.replace("blue", "pink"),
             SchemaError,
-            r"column 'colour' must hold the levels .* unseen \['pink'\]",
+            r"column 'colour' must hold the levels .* unseen levels \['pink'\]",
         ),
         (gap, SchemaError, r"must be complete, got missing values in column 'size', rows \[0\]"),
         (lambda t: t.assign(joint_prob="x"), OptionError, "probabilities from 0 to 1"),

@@ -26,7 +26,7 @@ def gap(some):
 
 
 BAD = {
-    r"part 3 \(rows 10 to 19 of 'b.parquet'\).*unseen \['purple'\] in rows \[2\]": new_level,
+    r"part 3 \(rows 10 to 19 of 'b.parquet'\).*unseen levels \['purple'\] in rows \[2\]": new_level,
     r"part 2 \(rows 0 to 9 of 'b.parquet'\).*column 'income' must hold numbers": text_for_numbers,
     r"part 2 \(rows 0 to 9 of 'b.parquet'\).*column 'age' must be finite or missing": gap,
 }
