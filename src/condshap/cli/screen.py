@@ -223,5 +223,5 @@ def print_comparison(table: pd.DataFrame, level: float) -> None:
         shown.add_row(escape(line["approach"]), *numbers, style=style)
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
-    console.print("MSEv, the mean squared distance between v(S) and the prediction (smaller is better)")
+    console.print("MSEv, mean squared distance of v(S) from the prediction (smaller is better)")
     console.print(shown)

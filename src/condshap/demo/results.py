@@ -120,7 +120,7 @@ def print_files(files: Sequence[Path], console: Console) -> None:
 
 def print_msev(msev: pd.DataFrame, console: Console, digits: int = 2) -> None:
     """Print MSEv by approach, beside the paper's where it has any."""
-    console.print("\n[bold]MSEv[/bold], the mean squared distance between v(S) and the prediction (smaller is better)")
+    console.print("\n[bold]MSEv[/bold], mean squared distance of v(S) from the prediction (smaller is better)")
     has_paper = msev["paper"].notna().any()
     table = Table("approach", box=box.ROUNDED)
     for heading in ("MSEv", "95 % interval", *(["paper"] if has_paper else []), "seconds"):
