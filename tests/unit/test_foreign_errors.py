@@ -178,9 +178,9 @@ def test_large_numbers_give_finite_errors(approach, size):
 @pytest.mark.parametrize("size", [1e100, 1e154, 1e200, 1e300])
 def test_numbers_whose_powers_overflow_are_refused(size):
     X = RNG.normal(size=(N, 3))
-    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in size"):
+    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in absolute value"):
         explain(X, lambda x: np.abs(x[:, 0]) * size)
-    with pytest.raises(SchemaError, match=r"column 'x0' must hold numbers of at most 1e\+70 in size"):
+    with pytest.raises(SchemaError, match=r"column 'x0' must hold numbers of at most 1e\+70 in absolute value"):
         explain(X * size, lambda x: np.tanh(x[:, 0]))
     with pytest.raises(SchemaError, match=r"column 'x1' must hold numbers of at most 1e\+70 .* in rows \[0\]"):
         cs.explain(lambda x: x[:, 0], X, np.array([[1.0, size, 1.0]]), approach="gaussian")
