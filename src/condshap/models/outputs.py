@@ -89,8 +89,8 @@ def range_error(outputs: Outputs, rows: Rows, model: Model, table_format: TableF
     """Say which outputs (n, O) are out of range, and for which of the rows (n, M), in the model's order of columns."""
     if np.isfinite(outputs).all():
         return ModelError(
-            f"model {describe_model(model)} must return numbers of at most {LARGEST:g} in size, because standard errors "
-            f"need their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or divide it by a "
+            f"model {describe_model(model)} must return numbers of at most {LARGEST:g} in absolute value, because "
+            f"standard errors need their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or divide it by a "
             "large number."
         )
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))

@@ -126,7 +126,7 @@ def test_prediction_may_be_huge(huge):
 
 @pytest.mark.parametrize("huge", [1e71, -1e154, 1.5e308])
 def test_prediction_whose_fourth_power_overflows_is_refused(huge):
-    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in size, .* got 1"):
+    with pytest.raises(ModelError, match=r"must return numbers of at most 1e\+70 in absolute value, .* got 1"):
         predictions_of(lambda X: np.where(np.arange(len(X)) == 1, huge, 0.0), NUMBERS)
 
 
