@@ -90,8 +90,8 @@ def range_error(outputs: Outputs, rows: Rows, model: Model, table_format: TableF
     if np.isfinite(outputs).all():
         return ModelError(
             f"model {describe_model(model)} must return numbers of at most {LARGEST:g} in absolute value, because "
-            f"standard errors need their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or divide it by a "
-            "large number."
+            f"standard errors need their fourth powers, got {np.abs(outputs).max():.3g}. Explain its logarithm, or "
+            "divide it by a large number."
         )
     bad = np.flatnonzero(~np.isfinite(outputs).all(axis=1))
     first = rows[bad[0]]
