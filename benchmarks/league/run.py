@@ -23,6 +23,7 @@ from benchmarks.league.tables import export, names_of
 from benchmarks.lib.measure import machine
 from benchmarks.lib.report import FOLDER
 from benchmarks.lib.sections import write_text
+from condshap.studies.pages.markdown import wrapped
 
 DESIGN_APPROACHES = ("gaussian", "vaeac")
 Job = Callable[[], list[dict[str, Any]]]
@@ -113,7 +114,7 @@ def write_page(store: LeagueStore) -> Path:
         "approaches, and on another machine, so its CPU seconds there are not comparable with theirs."
     )
     designs = design_page(list(store.read(["designs"]).values()))
-    write_text(path, "\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n")
+    write_text(path, wrapped("\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n"))
     return path
 
 

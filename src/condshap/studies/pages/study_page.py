@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 import pandas as pd
 
+from condshap.studies.pages.markdown import markdown, wrapped
 from condshap.studies.pages.summary import Results, agreements, summarise
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import Entry
@@ -23,13 +22,6 @@ of the paper's are in bold; ours is the best over those repetitions that all met
 are freed of sampling variance. The paper prints no standard errors."""
 N_ERRORS = 2.0
 """How many of our standard errors a mean must exceed the paper's by before it is called worse."""
-
-
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Table as Markdown."""
-    rows = [f"| {' | '.join(parts)} |" for parts in (heads, *lines)]
-    rows.insert(1, f"|{' --- |' * len(heads)}")
-    return "\n".join(rows)
 
 
 def cell_name(cell: Cell) -> str:
@@ -65,7 +57,7 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "") ->
         parts.append(_over_reference(summary[summary["criterion"] == entry.criteria[0]], results, entry))
     parts += [_ranking(results, entry.criteria[0]), _worse(summary, results, entry.criteria[0]), _not_run(results)]
     parts += [_truth_error(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return wrapped("\n\n".join(part for part in parts if part) + "\n")
 
 
 def number(value: float) -> str:
