@@ -64,11 +64,14 @@ def _holds(item: dict[str, Any], keys: set[str], is_meant: Callable[[str], bool]
 
 
 def shown(address: str, form: str) -> str:
-    """Figure as it stands in prose; of two addresses with "over" between them, their ratio."""
+    """Figure as it stands in prose, a number or the text of a table's cell."""
+    return format(find(address) if form == "s" else number_at(address), form)
+
+
+def number_at(address: str) -> float:
+    """Number at an address; of two addresses with "over" between them, their ratio."""
     above, over, below = address.partition(" over ")
-    if over:
-        return format(_number(find(above)) / _number(find(below)), form)
-    return format(find(address) if form == "s" else _number(find(address)), form)
+    return _number(find(above)) / _number(find(below)) if over else _number(find(above))
 
 
 def _number(found: Any) -> float:
