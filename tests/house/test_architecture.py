@@ -325,6 +325,16 @@ def test_every_file_in_the_folder_is_an_approach():
     assert files == set(available_approaches())
 
 
+def test_unit_tests_stand_in_rooms_of_the_source():
+    # the contract suite, `testing`, has its own tests in tests/contract
+    tests = Path(__file__).parents[1] / "unit"
+    rooms = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    assert [room.as_posix() for room in sorted(rooms) if not (ROOT / room).is_dir()] == []
+    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()} - {r.name for r in rooms} == {
+        "testing"
+    }
+
+
 def test_every_module_says_what_it_is_for():
     assert [module for module in MODULES if not ast.get_docstring(tree_of(module))] == []
 
