@@ -64,8 +64,8 @@ def _holds(item: dict[str, Any], keys: set[str], is_meant: Callable[[str], bool]
 
 
 def shown(address: str, form: str) -> str:
-    """Figure as it stands in prose, a number or the text of a table's cell."""
-    return format(find(address) if form == "s" else number_at(address), form)
+    """Figure as it stands in prose: the text of a table's cell, or a number, before whose % there is a space."""
+    return str(find(address)) if form == "s" else format(number_at(address), form).replace("%", " %")
 
 
 def number_at(address: str) -> float:

@@ -34,6 +34,7 @@ def test_no_page_says_anything_else_than_the_results(capsys):
         ("speed/lines/M = 10/cpu", ".2f", "2.00"),
         ("speed/lines/a b/cpu over speed/lines/a/cpu", ".1f", "1.6"),
         ("speed/lines/cpu", ".3f", "1.625"),
+        ("study/M=5 N=100/ctree/ec1", ".1%", "20.0 %"),
         ("speed/cells/rows", ",.0f", "1,234"),
         ("study/M=5 N=100/ctree/ec1", ".1f", "0.2"),  # the mean of two runs, although "ctree" is the name of all
         ("study/N=1000/ec1", ".0f", "7"),
