@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,6 +33,11 @@ def by_name(names: Sequence[str], explanations: Sequence[Explanation]) -> dict[s
         again[name] = again.get(name, 0) + 1
         labels.append(name if again[name] == 1 else f"{name} ({again[name]})")
     return dict(zip(labels, explanations, strict=True))
+
+
+def kept_explanations(given: Any) -> Any:
+    """Explanations by name that a table of `compare` keeps; anything else as it is."""
+    return getattr(given, "explanations", given)
 
 
 def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
