@@ -17,6 +17,7 @@ import pandas as pd
 from condshap.exceptions import CondShapWarning, OptionError, listing
 from condshap.explanation import Explanation
 from condshap.numerics.row_means import shared_coalitions
+from condshap.runtime.announcing import level_of_user
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
 from condshap.types import Floats
@@ -145,7 +146,7 @@ def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
         f"MSEv can only be compared over the same coalitions, got {counts}: it is computed over the {n_shared} that all "
         "of them share. Explain with the same n_coalitions and seed to use all coalitions.",
         CondShapWarning,
-        stacklevel=4,
+        stacklevel=level_of_user(),
     )
 
 
