@@ -4,7 +4,8 @@
 #   make bench  measure beside shap and shapiq   make bench-quick  minutes: fail if a ratio got much worse
 #   make test-alone  every test file in a process of its own
 #   make test-portable  the tests of sameness with the kernels of other CPUs, and how far numbers of one seed differ
-#   make test-oldest  the quick tests with the oldest packages that pyproject.toml allows; test-newest with the newest ones
+#   make test-oldest  the quick tests with the oldest packages that pyproject.toml allows; test-newest with the newest ones,
+#                     but for torch, whose newest build may bring gigabytes of CUDA: test-newest TORCH= takes that, too
 #   make dist-test    build wheel and sdist, and try both in clean environments
 #   make fuzz   ten minutes of odd tables, options, models, files and commands, other ones each time
 #   make plots  draw every plot into docs/_build/plots
@@ -109,6 +110,6 @@ $(VENV)/.docs: $(WHAT) | $(VENV)/bin/python
 
 .venv-newest/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-newest
-	echo torch==$(TORCH) > .venv-newest/constraints.txt
+	echo '$(if $(TORCH),torch==$(TORCH))' > .venv-newest/constraints.txt
 	.venv-newest/bin/python -m pip install -q -c .venv-newest/constraints.txt --upgrade --upgrade-strategy eager -e '.[dev]'
 	@touch $@

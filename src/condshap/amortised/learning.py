@@ -176,7 +176,6 @@ def _learn_until(options: Options, course: Course, pupil: _Pupil, tuning: Floats
             announce(
                 f"target={options.target:g} was not reached: the relative error on held-out rows is {found:.3g} after "
                 f"{labels.n_labels} labels. Raise the budget, or pass a larger pool.",
-                stacklevel=4,
             )
             return network, labels
         most = min(2 * most, course.most)

@@ -164,9 +164,7 @@ class _Run:
                         continue
                     if done.warnings and not has_warned:  # of a part: the others tend to say the same
                         has_warned = True
-                        announce(
-                            f"{done.warnings[0]} (In {done.part.text}; not repeated for other parts.)", stacklevel=2
-                        )
+                        announce(f"{done.warnings[0]} (In {done.part.text}; not repeated for other parts.)")
                     yield done
         finally:
             if running and self._client.status == "running":
