@@ -74,7 +74,7 @@ class Game(Setup):
     base_value : (O,) v of the empty coalition
     error_factors : (C, O) variance of v(S) over that of independent blocks of samples
     constants : (M,) values of columns that are constant in training, NaN for the others
-    unread : (M,) features that the model never reads and nothing depends on
+    unread : (M,) features that the model never reads, and that move none that it reads
     draw_check : how training rows compare with draws, None if that was not checked
     training_rows : (N, M) those that approaches have learned from, None in an explainer that was loaded
     made_by : digest of all that numbers depend on

@@ -190,7 +190,7 @@ def _train(explainer: Explainer, prepared: Prepared) -> Game:
         base_value=base_value,
         error_factors=np.ones((len(setup.masks), len(base_value))),
         constants=find_constants(rows),
-        unread=find_unread(setup.predictor, setup.schema, setup.function, parts),
+        unread=find_unread(setup.predictor, setup.schema, setup.function, parts, setup.chain),
         draw_check=_check_draws(explainer, setup, parts, some),
         training_rows=some,
         n_learned=None if learned is None else len(some),

@@ -1,8 +1,8 @@
 """Rows, what is certain about columns -> players that get exactly nothing, and the values of the others.
 
 A column that is constant in training, in a row with that constant, changes neither a prediction nor what is known of other
-columns. Nor does a column that the model never reads, where approaches take all columns for independent. Noise of v(S), or
-an approach that counts known columns, must not give them a share.
+columns. Nor does a column that the model never reads, where approaches take all columns for independent, or where setting it
+moves no column that the model reads. Noise of v(S), or an approach that counts known columns, must not give them a share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from condshap.models.predictor import Predictor
 from condshap.models.recognise import is_certainly_linear, traced_columns
 from condshap.numerics.additive import AdditiveFunction, AffineFunction
+from condshap.numerics.chains import Chain
 from condshap.schema import FeatureSchema
 from condshap.solvers import ShapleyValues
 from condshap.types import Floats, Indices, Masks, Rows
@@ -28,12 +29,34 @@ def find_constants(rows: Rows) -> Floats:
 
 
 def find_unread(
-    predictor: Predictor, schema: FeatureSchema, function: AdditiveFunction | None, parts: Sequence[Part]
+    predictor: Predictor,
+    schema: FeatureSchema,
+    function: AdditiveFunction | None,
+    parts: Sequence[Part],
+    chain: Chain | None = None,
 ) -> Masks:
-    """Features (M,) that the model certainly never reads, and on which no other one depends for the approaches."""
+    """Features (M,) that the model certainly never reads, and that move none that it reads, for the approaches."""
+    if all(part.can.ignores_dependence for part in parts):
+        return _unread(predictor, schema, function)
+    if chain is not None:
+        return _without_effects(_unread(predictor, schema, function), chain)
+    return np.zeros(len(schema), dtype=bool)
+
+
+def _without_effects(unread: Masks, chain: Chain) -> Masks:
+    """Those of the `unread` features (M,) that move only such ones: later components, and their own if not confounded."""
+    found = np.zeros_like(unread)
+    for component, is_confounded in zip(chain.components[::-1], chain.confounded[::-1], strict=True):
+        is_read = bool((component & ~unread).any())
+        if is_confounded or not is_read:
+            found |= component & unread
+        if is_read:
+            break
+    return found
+
+
+def _unread(predictor: Predictor, schema: FeatureSchema, function: AdditiveFunction | None) -> Masks:
     nothing = np.zeros(len(schema), dtype=bool)
-    if not all(part.can.ignores_dependence for part in parts):
-        return nothing
     if predictor.trees is not None:
         return _unread_by_trees(predictor, schema)
     if isinstance(function, AffineFunction) and is_certainly_linear(predictor, schema):

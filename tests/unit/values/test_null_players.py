@@ -137,3 +137,29 @@ def test_saved_explainers_know_who_is_null(tmp_path):
     explainer.save(tmp_path / "explainer")
     loaded = cs.load_explainer(tmp_path / "explainer", model)
     assert np.array_equal(loaded.explain(Z[:2]).values, explainer.explain(Z[:2]).values)
+
+
+@pytest.mark.parametrize("approach", ["gaussian", "copula", "ctree", "empirical"])
+@pytest.mark.parametrize(
+    ("order", "confounding", "nothing"),
+    [
+        # the forest reads x0 and x2
+        ([[0], [2], [1], [3]], [False, False, False, False], [1, 3]),
+        ([[0], [1], [2], [3]], [False, False, False, False], [3]),  # x1 moves x2
+        ([[0], [1, 2], [3]], [False, True, False], [1, 3]),  # x1 and x2 have an unseen cause: setting x1 moves nothing
+        ([[0], [1, 2], [3]], [False, False, False], [3]),
+        ([[3], [0, 1, 2]], [False, True], [1]),
+    ],
+)
+def test_a_column_that_is_not_read_and_moves_none_that_is_gets_exactly_nothing(approach, order, confounding, nothing):
+    train = rng.normal(size=(150, 1)) + 0.7 * rng.normal(size=(150, 4))
+    columns = make_column_transformer(("passthrough", [0, 2]))
+    forest = make_pipeline(columns, RandomForestRegressor(20, max_depth=3, random_state=0))
+    forest.fit(train, train[:, 0] * train[:, 2])
+    names = [[f"x{j}" for j in component] for component in order]
+    options = {"causal_ordering": names, "confounding": confounding}
+    found = explain(approach, train[:3], train, forest, n_samples=16, **options)
+    is_nothing = np.isin(np.arange(4), nothing)
+    assert ((found.values == 0).all(axis=0) == is_nothing).all()
+    assert (found.std_errors[:, is_nothing] == 0).all()
+    assert_adds_up(found)
