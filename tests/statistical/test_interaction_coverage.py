@@ -75,6 +75,7 @@ def test_intervals_cover_with_all_coalitions(approach, model):
         for index in INDICES:
             inside[index].append(is_inside(one.interactions(index), exact.interactions(index)))
     covered = {index: float(np.mean(found)) for index, found in inside.items()}
+    print(approach, model, {index: round(share, 3) for index, share in covered.items()})
     assert all(0.90 <= share <= 0.99 for share in covered.values()), covered
 
 
@@ -84,4 +85,5 @@ def test_intervals_of_fsii_cover_with_sampled_coalitions(model, n_coalitions, mo
     exact = explain(model, 8, approach="gaussian", n_samples=512, seed=999).interactions("FSII")
     options = {"approach": "gaussian", "n_samples": 64, "n_coalitions": n_coalitions}
     found = [is_inside(explain(model, 8, seed=seed, **options).interactions("FSII"), exact) for seed in range(15)]
+    print(f"FSII, {n_coalitions} coalitions, {model}: {np.mean(found):.3f}")
     assert 0.90 <= np.mean(found) <= most

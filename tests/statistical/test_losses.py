@@ -65,6 +65,7 @@ def test_intervals_of_loss_values_cover(case, approach):
         found = few.set_params(seed=seed).fit(X).explain_loss(X[:25], y[:25], loss)
         error = np.hypot(found.std_errors, truth.std_errors)
         inside.append(np.abs(found.values - truth.values) <= 1.96 * error)
+    print(f"{case}, {approach}: {np.mean(inside):.3f}")
     assert 0.90 <= np.mean(inside) <= 0.99
 
 
@@ -82,6 +83,9 @@ def test_few_samples_leave_no_bias_in_losses_of_coalitions(case):
         v = few.explain(X[:40]).value_table.values[1:-1]
         naive.append(np.mean([plain_loss(case, y[:40], one) for one in v]))
     error = np.std(corrected, ddof=1) / 10
+    print(
+        f"bias, {case}: {np.mean(corrected) - truth:.5f} +- {error:.5f}, {np.mean(naive) - truth:.5f} if it were left"
+    )
     assert np.mean(naive) - truth > 8 * np.std(naive, ddof=1) / 10  # there is something to take off
     assert abs(np.mean(corrected) - truth) < 4 * error + 0.1 * (np.mean(naive) - truth)
 
@@ -111,6 +115,7 @@ def test_intervals_of_importance_cover_when_rows_are_drawn_again(case):
         found = explainer.explain_loss(rows, answers(rows), loss)
         error = np.hypot(found.importance_std_errors, truth.importance_std_errors)
         inside.append(np.abs(found.importance - truth.importance) <= 1.98 * error)
+    print(f"importance, {case}: {np.mean(inside):.3f}")
     assert 0.90 <= np.mean(inside) <= 0.99
 
 
@@ -144,6 +149,10 @@ def test_shapley_effects_of_a_linear_model_come_out(d):
     explainer = cs.Explainer(lambda x: x @ beta, approach="gaussian", additive=True, **QUIET).fit(train)
     found = explainer.explain_loss(rows, rows @ beta)
     wanted = shapley_effects(beta, covariance)
+    off, size = np.abs(found.importance - wanted), found.importance_std_errors
+    print(
+        f"Shapley effects, d = {d}: off by {(off / size).max():.2f} errors, {size.max() / wanted.max():.4f} of the largest"
+    )
     assert found.importance_std_errors.max() <= 0.02 * wanted.max()
     assert (np.abs(found.importance - wanted) <= 3 * found.importance_std_errors).all()
     assert wanted.sum() == pytest.approx(beta @ covariance @ beta)
@@ -156,4 +165,5 @@ def test_intervals_of_log_odds_cover():
     for seed in range(40):
         found = few.set_params(seed=seed).fit(X).explain(X[:25])
         inside.append(np.abs(found.values - many.values) <= 1.96 * np.hypot(found.std_errors, many.std_errors))
+    print(f"log-odds: {np.mean(inside):.3f}")
     assert 0.90 <= np.mean(inside) <= 0.99
