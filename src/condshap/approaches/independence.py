@@ -58,7 +58,9 @@ class Independence(BaseEstimator):  # type: ignore[misc]
         names = hash_words(keys[:, None], np.arange(X.shape[1])[None])
         words = stream_words(seed, f"{self.name} each", mask[None], names.ravel())[0]
         chosen = (words % np.uint64(len(self.rows_))).astype(np.intp).reshape(names.shape)
-        return np.where(mask, X, self.rows_[chosen])
+        drawn = self.rows_[chosen]
+        drawn[..., mask] = X[..., mask]
+        return np.asarray(drawn)
 
     def expect(
         self,

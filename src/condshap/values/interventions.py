@@ -188,12 +188,14 @@ def pick_donors(samples: Donors, n: int, keys: RowKeys, which: Indices | None = 
     `which` (R,) says whose donors each row takes, by default its own.
     """
     indices = samples.indices[0]
-    weights = np.ones(indices.shape) if samples.weights is None else samples.weights[0]
-    shares = np.cumsum(weights, axis=1)
-    shares /= shares[:, -1:]
     own = np.arange(len(indices)) if which is None else which
     start = (hash_words(stage_word("donors"), keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53
     points = (start[:, None] + _spread(n)) % 1.0
+    if samples.weights is None:  # all count the same, so nothing need be searched
+        within = np.minimum((points * indices.shape[1]).astype(np.intp), indices.shape[1] - 1)
+        return np.asarray(indices[own[:, None], within])
+    shares = np.cumsum(samples.weights[0], axis=1)
+    shares /= shares[:, -1:]
     flat = (shares + np.arange(len(shares))[:, None]).ravel()  # rows one after the other, so that one search does
     found = np.searchsorted(flat, (points + own[:, None]).ravel(), side="right").reshape(points.shape)
     within = np.clip(found - own[:, None] * shares.shape[1], 0, shares.shape[1] - 1)
