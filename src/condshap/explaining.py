@@ -52,7 +52,7 @@ def explain_rows(game: Game, asked: Asked, settings: Settings, tolerance: float 
     with overheard() as warned:
         table = value_table(game, rows, predictions, positions, settings, spread)
         table = even_out(table, is_null)
-        solved = settle(solve_shapley(table.values, table.std_errors, game.plan), is_null)
+        solved = settle(solve_shapley(table.values, table.std_errors, game.plan), is_null, game.plan.components)
         warn_if_blurred(solved, game.plan, game.predictor.output_names)
         warn_if_missed(is_read(game, rows, predictions))
     seconds = time.perf_counter() - asked.start

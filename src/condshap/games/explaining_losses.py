@@ -88,7 +88,7 @@ def explain_loss_rows(
     is_null = find_null_players(asked.rows, game.constants, game.unread, game.players.membership)
     with overheard() as warned:
         found = _with_plan(own, is_null) if tolerance is None else _until(own, check_tolerance(tolerance))
-        solved = settle(found.solved, is_null)
+        solved = settle(found.solved, is_null, found.plan.components)
         warn_if_blurred(solved, found.plan, ("loss",), is_automatic=tolerance is not None)
         warn_if_missed(is_read(game, asked.rows, asked.predictions))
         losses.warn(-found.table.values[..., 0])

@@ -123,16 +123,19 @@ def _means(part: Floats, members: Indices, counts: Indices) -> Floats:
     return np.asarray(total / counts[:, None, None])
 
 
-def settle(solved: ShapleyValues, is_null: Masks) -> ShapleyValues:
+def settle(solved: ShapleyValues, is_null: Masks, components: Sequence[Sequence[int]] = ()) -> ShapleyValues:
     """Shapley values (R, P, O) in which null players (R, P) have exactly 0, without error.
 
-    What noise or missing coalitions gave them goes to the others in equal parts, so that sums stay.
+    What noise or missing coalitions gave them goes to the others in equal parts, so that sums stay: those of `components`
+    of players where these are solved one after the other. A component of null players only makes no step.
     """
     if not is_null.any():
         return solved
     values, errors = solved.values.copy(), np.where(is_null[..., None], 0.0, solved.std_errors)
-    for row in np.flatnonzero(is_null.any(axis=1)):
-        null = is_null[row]
-        values[row, ~null] += values[row, null].sum(axis=0) / (~null).sum()
-        values[row, null] = 0.0
+    for component in map(list, components or [range(is_null.shape[1])]):
+        for row in np.flatnonzero(is_null[:, component].any(axis=1)):
+            null, others = (np.array(component)[is_null[row, component] == one] for one in (True, False))
+            if len(others):
+                values[row, others] += values[row, null].sum(axis=0) / len(others)
+            values[row, null] = 0.0
     return ShapleyValues(values, errors)

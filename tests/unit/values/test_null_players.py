@@ -163,3 +163,18 @@ def test_a_column_that_is_not_read_and_moves_none_that_is_gets_exactly_nothing(a
     assert ((found.values == 0).all(axis=0) == is_nothing).all()
     assert (found.std_errors[:, is_nothing] == 0).all()
     assert_adds_up(found)
+
+
+def test_components_of_asymmetric_values_keep_their_steps():
+    names = [f"x{j}" for j in range(13)]
+    train = rng.normal(size=(150, 1)) + 0.7 * rng.normal(size=(150, 13))
+    train[:, 4] = 1.0
+    # the second component has twelve players, so its coalitions are sampled, which gives x4 something at first
+    options = {"causal_ordering": [names[:1], names[1:]], "asymmetric": True, "n_coalitions": 60, "n_samples": 16}
+    found = explain("gaussian", train[:3], train, lambda x: x[:, 0] * x[:, 1] + x[:, 4:] @ x[0, 4:], **options)
+    assert not found.provenance.is_exact
+    assert (found.values[:, 4] == 0).all()
+    is_first = (found.value_table.coalitions == (np.arange(13) == 0)).all(axis=1)
+    step = found.value_table.values[is_first][0] - found.value_table.values[0]
+    np.testing.assert_allclose(found.values[:, 0], step, atol=1e-12)
+    assert_adds_up(found)
