@@ -181,7 +181,7 @@ def _explainer_on_one_core() -> cs.Explainer:
     return cs.Explainer(products, approach="gaussian", n_coalitions=200, progress=False).fit(X)
 
 
-def workers(n_rows: int = 9600, repeats: int = 3) -> list[dict[str, Any]]:
+def workers(n_rows: int = 3200, repeats: int = 3) -> list[dict[str, Any]]:
     """One worker and two, in turn."""
     explainer = _explainer_on_one_core()
     runs: dict[int, list[Timed]] = {1: [], 2: []}
