@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from condshap.approaches.base import State
 from condshap.schema import FeatureSchema
-from condshap.types import Floats, Indices, Masks, Rows
+from condshap.types import Floats, Masks, Rows
 from condshap.vaeac.columns.encoding import Layout, ScoreScale, StandardScale
 
 Inputs = npt.NDArray[np.float32]
@@ -23,13 +23,14 @@ Inputs = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class RowEncoding:
-    """Learned from the pool: where features are found, both scales of numbers, and which features have gaps.
+    """Learned from the pool: where features are found, both scales of numbers, and which gaps and levels it has.
 
     Attributes
     ----------
     layout : of the M features, as in vaeac
     standard, scores : scales of the continuous features
     with_gaps : (M,) features that have gaps in the pool, in the layout's order; others get no flag
+    with_level : (L,) levels of all features that are in the pool
     outputs : scale of predictions and hints
     """
 
@@ -37,6 +38,7 @@ class RowEncoding:
     standard: StandardScale
     scores: ScoreScale
     with_gaps: Masks
+    with_level: Masks
     outputs: StandardScale
 
     @classmethod
@@ -49,7 +51,8 @@ class RowEncoding:
         numbers[:, empty] = 0.0  # nothing but gaps: a constant that no row has
         standard, scores = StandardScale.learn(numbers, cut=True), ScoreScale.learn(numbers)
         with_gaps = np.asarray(np.isnan(ordered).any(axis=0))
-        return cls(layout, standard, scores, with_gaps, StandardScale.learn(told, cut=True))
+        with_level = np.asarray(_one_hot(layout, ordered).any(axis=0))
+        return cls(layout, standard, scores, with_gaps, with_level, StandardScale.learn(told, cut=True))
 
     def inputs(self, rows: Rows, told: Floats) -> Inputs:
         """Rows (n, M) with predictions and hints (n, H) as networks read them, (n, D)."""
@@ -62,17 +65,23 @@ class RowEncoding:
         squeezed = np.sign(z) * np.log1p(np.abs(z))
         return np.concatenate([squeezed, scores, rest * np.sqrt(0.5)], axis=1, dtype=np.float32)
 
-    def has_new_gaps(self, rows: Rows) -> Masks:
-        """Rows (n, M) with a gap in a feature that has none in the pool, (n,)."""
-        return np.asarray((np.isnan(rows[:, list(self.layout.order)]) & ~self.with_gaps).any(axis=1))
+    def is_new(self, rows: Rows) -> Masks:
+        """Rows (n, M) with a gap or level that the pool has nowhere, or a number beyond what networks are told, (n,)."""
+        ordered, n = rows[:, list(self.layout.order)], self.layout.n_continuous
+        new_gaps = np.isnan(ordered) & ~self.with_gaps
+        new_levels = (_one_hot(self.layout, ordered) > 0) & ~self.with_level
+        numbers, standard = ordered[:, :n], self.standard
+        z = standard.encode(numbers)
+        is_cut = (z <= standard.limits[0]) | (z >= standard.limits[1])
+        was_constant = (standard.sd == 0) & ~np.isnan(numbers) & (numbers != standard.mean)
+        return np.asarray(np.concatenate([new_gaps, new_levels, is_cut, was_constant], axis=1).any(axis=1))
 
     def _parts(self, rows: Rows) -> tuple[Floats, Floats, Floats]:
         """z-scores and normal scores, zero for gaps, and one-hot levels beside flags of gaps."""
         ordered = rows[:, list(self.layout.order)]
         gaps, n = np.isnan(ordered), self.layout.n_continuous
-        codes: Indices = np.where(gaps, 0.0, ordered)[:, n:].astype(np.intp)
         z, scores = (np.where(gaps[:, :n], 0.0, s.encode(ordered[:, :n])) for s in (self.standard, self.scores))
-        one_hot = self.layout.one_hot(codes, ~gaps[:, n:])
+        one_hot = _one_hot(self.layout, ordered)
         return z, scores, np.concatenate([one_hot, gaps[:, self.with_gaps]], axis=1, dtype=np.float64)
 
     def to_state(self) -> State:
@@ -87,6 +96,7 @@ class RowEncoding:
                 "scores/values": self.scores.values,
                 "scores/scores": self.scores.scores,
                 "with_gaps": self.with_gaps,
+                "with_level": self.with_level,
                 "n_levels": np.array(self.layout.n_levels, dtype=np.int64),
             },
             {},
@@ -101,4 +111,11 @@ class RowEncoding:
             for name in ("standard", "outputs")
         )
         scores = ScoreScale(own["scores/values"], own["scores/scores"])
-        return cls(Layout.of(own["n_levels"]), standard, scores, own["with_gaps"], outputs)
+        return cls(Layout.of(own["n_levels"]), standard, scores, own["with_gaps"], own["with_level"], outputs)
+
+
+def _one_hot(layout: Layout, ordered: Rows) -> Inputs:
+    """Levels (n, L) of rows in the layout's order, zeros for gaps."""
+    codes = ordered[:, layout.n_continuous :]
+    known = ~np.isnan(codes)
+    return layout.one_hot(np.where(known, codes, 0.0).astype(np.intp), known)

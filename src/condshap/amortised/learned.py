@@ -55,8 +55,7 @@ class Network:
         means, spreads = self.members.answer(self.encoding.inputs(asked.rows, asked.told))
         values, spread = ((some.reshape(n, P, -1) * self.scale) for some in (means, spreads))
         values = share_remainder(values, asked.sums, asked.active)
-        new_gaps = self.encoding.has_new_gaps(asked.rows)
-        distances = self.likeness.distances(self.encoding.places(asked.rows), new_gaps)
+        distances = self.likeness.distances(self.encoding.places(asked.rows), self.encoding.is_new(asked.rows))
         return values, signs_of_error(values, spread, distances), distances
 
     def examine(self, asked: Question, exact: Floats) -> Answered:

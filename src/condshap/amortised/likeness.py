@@ -14,7 +14,7 @@ from condshap.types import Floats, Masks
 
 _USUAL, _MARGIN = 0.002, 1.25  # so many of the held-out rows are further away than the limit without its margin
 _REFERENCES = 2048
-_UNHEARD_OF = 10.0  # times the limit: distance of a row with a gap where the pool has none
+_UNHEARD_OF = 10.0  # times the limit: distance of a row with something that the pool has nowhere
 _ROUNDING = 0.02  # distance up to which single precision sees none
 
 
@@ -41,8 +41,8 @@ class Likeness:
         rank = min(len(distances), int(np.ceil((len(distances) + 1) * (1 - _USUAL))))
         return cls(raw.references, max(_MARGIN * float(distances[rank - 1]), _ROUNDING))
 
-    def distances(self, places: Inputs, has_new_gaps: Masks) -> Floats:
-        """Distances (n,) to the nearest reference; rows with a gap that the pool does not know are far from all."""
+    def distances(self, places: Inputs, is_new: Masks) -> Floats:
+        """Distances (n,) to the nearest reference; rows with something that the pool has nowhere are far from all."""
         references = torch.from_numpy(self.references)
         squares = (references**2).sum(dim=1)
 
@@ -51,7 +51,7 @@ class Likeness:
             return products.min(dim=1).values + (tile**2).sum(dim=1)
 
         found = np.sqrt(np.maximum(by_tiles(nearest, places), 0.0))
-        return np.where(has_new_gaps, _UNHEARD_OF * self.limit, found)
+        return np.where(is_new, _UNHEARD_OF * self.limit, found)
 
     def is_unlike(self, distances: Floats) -> Masks:
         """Rows (n,) that are further away than usual."""

@@ -123,6 +123,30 @@ def test_a_gap_that_the_pool_does_not_know_is_unlike_it(mixed_fast):
     assert found.unlike_pool[2]
 
 
+def test_a_level_that_the_pool_lacks_is_unlike_it(quick_training):
+    fitted = cs.Explainer(mixed_model, approach="independence", n_samples=16, progress=False, check_draws=False)
+    fitted.fit(mixed_table(200, 1))
+    pool, rows = mixed_table(400, 2), mixed_table(40, 3)
+    fast = fitted.amortise(pool[pool["c"] != "high"], budget="150 rows", calibration_rows=60)
+    with pytest.warns(cs.CondShapWarning, match="unlike"):
+        found = fast.explain(rows)
+    assert found.unlike_pool[(rows["c"] == "high").to_numpy()].all()
+    assert found.unlike_pool[(rows["c"] != "high").to_numpy()].mean() < 0.2
+
+
+def test_a_single_number_far_outside_is_unlike_the_pool_however_many_features_are_as_usual(quick_training):
+    X = np.random.default_rng(0).normal(size=(700, 12))
+    X[100:, 11] = 3.0  # a constant of the pool
+    fitted = cs.Explainer(curved, approach="independence", n_samples=4, progress=False, check_draws=False)
+    fast = fitted.fit(X[:100]).amortise(X[100:600], budget="150 rows", calibration_rows=60)
+    rows = X[600:]
+    assert fast.explain(rows).unlike_pool.mean() <= 0.02
+    rows[3, 5], rows[7, 11] = 12.0, 3.5
+    with pytest.warns(cs.CondShapWarning, match="unlike"):
+        found = fast.explain(rows)
+    assert np.flatnonzero(found.unlike_pool).tolist() == [3, 7]
+
+
 def test_a_fast_explainer_comes_back_from_its_file(mixed_fast, tmp_path):
     rows = mixed_table(30, 5)
     mixed_fast.save(tmp_path / "fast.explainer")

@@ -91,11 +91,11 @@ def test_ctrl_c_leaves_a_folder_that_the_same_command_completes(workers: int, fo
     more = ["--workers", str(workers)] if workers else []
     options: dict[str, Any] = {"env": {**os.environ, "COLUMNS": "200"}, "start_new_session": True}
     running = subprocess.Popen([*command, *given, *more], stderr=subprocess.PIPE, text=True, **options)
-    manifest, deadline = out / "manifest.jsonl", time.monotonic() + 120
+    manifest, deadline = out / "manifest.jsonl", time.monotonic() + 300
     while not (manifest.exists() and manifest.read_text().count('"done"') > 1) and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGINT)
-    _, said = running.communicate(timeout=30)
+    _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said
     assert " ".join(said.split()).endswith("Repeat the same command to continue.")
     assert "Traceback" not in said
