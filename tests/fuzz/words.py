@@ -147,7 +147,11 @@ def arguments(draw, out: Path) -> Sequence[str]:
         ending = {"plot": ".png", "report": ".html"}.get(command, ".parquet")
         words += [
             "--out",
-            draw(st.sampled_from([f"{out}{ending}"] * 9 + [f"{out}.x", str(where), "", "/proc/\x01", "/proc/x/y" + ending])),
+            draw(
+                st.sampled_from(
+                    [f"{out}{ending}"] * 9 + [f"{out}.x", str(where), "", "/proc/\x01", "/proc/x/y" + ending]
+                )
+            ),
         ]
     if draw(st.booleans()):
         words.append("--json")
