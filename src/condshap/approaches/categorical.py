@@ -151,10 +151,10 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         cells = np.concatenate([branches.cells for *_, branches in waiting])
         cells, cell = np.unique(cells, axis=0, return_inverse=True)
         outputs, ends = _predict(self.predict_, cells), np.cumsum([len(branches.rows) for *_, branches in waiting])
-        found = []
+        found: list[Values] = []
         for (which, n, branches), places in zip(waiting, np.split(cell.reshape(-1), ends[:-1]), strict=True):
             means = [np.bincount(branches.rows, branches.shares * output[places], n) for output in outputs.T]
-            found.append(np.stack(means, axis=1)[which])
+            found.append(np.stack(means, axis=1, dtype=np.float64)[which])
         return found
 
     def to_state(self) -> State:

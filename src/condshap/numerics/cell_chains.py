@@ -68,8 +68,11 @@ class CellChain:
             return found
         others = Branches(states.rows[lost], states.cells[lost], states.shares[lost])
         others = self._branch(others, rows, own, np.zeros_like(given), new)
-        pairs = ((found.rows, others.rows), (found.cells, others.cells), (found.shares, others.shares))
-        return Branches(*(np.concatenate(pair) for pair in pairs))
+        return Branches(
+            np.concatenate([found.rows, others.rows]),
+            np.concatenate([found.cells, others.cells]),
+            np.concatenate([found.shares, others.shares]),
+        )
 
 
 def _groups(cells: npt.NDArray[np.int32], states: npt.NDArray[np.int32]) -> tuple[Indices, Indices]:
