@@ -73,6 +73,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/codespell src tests docs benchmarks *.md CITATION.cff
+	$(BIN)/pytest -q tests/docs/test_width.py
 	$(BIN)/mypy
 
 format: $(VENV)/.dev

@@ -122,7 +122,7 @@ def gappy_plots() -> Iterator[tuple[str, Any]]:
     model = make_pipeline(levels, HistGradientBoostingClassifier(random_state=0)).fit(data.X_train, data.y_train)
     approach = cs.approaches.VAEAC(epochs=40)
     X = pd.concat([data.X_test, data.X_train[data.X_train.isna().any(axis=1)]])
-    species = cs.explain(model, data.X_train, X, approach=approach, n_samples=20)
+    species = cs.explain(model, data.X_train, X, approach=approach, n_samples=20, categorical=[])
     yield "missing_beeswarm", cs.plots.beeswarm(species, output="Gentoo")
     yield "missing_scatter", cs.plots.scatter(species, "flipper_length_mm", color="sex", output="Gentoo")
     yield "missing_levels", cs.plots.scatter(species, "sex", color="bill_depth_mm", output="Gentoo")

@@ -115,7 +115,14 @@ def arguments(draw, out: Path) -> Sequence[str]:
     """Words of a command, most of which fit."""
     where = folder()
     names = ("model.skops", "train.csv", "rows.csv", "explainer", "found.parquet", "empty")
-    files = [*(str(where / name) for name in names), str(where), "/nowhere/file", "", "\x00", "x" * 300]
+    files = [
+        *(str(where / name) for name in names),
+        str(where),
+        "/nowhere/file",
+        "",
+        "\x01",
+        "x" * 300,
+    ]  # no process can be given a NUL
     command = draw(st.sampled_from(["explain", "explain", "explain", "fit", "compare", "report", "plot", "approaches"]))
     usual = {"--model": "model.skops", "--train": "train.csv", "--rows": "rows.csv"}
     words = [command]
@@ -140,7 +147,11 @@ def arguments(draw, out: Path) -> Sequence[str]:
         ending = {"plot": ".png", "report": ".html"}.get(command, ".parquet")
         words += [
             "--out",
-            draw(st.sampled_from([f"{out}{ending}"] * 9 + [f"{out}.x", str(where), "", "\x00", "/proc/x/y" + ending])),
+            draw(
+                st.sampled_from(
+                    [f"{out}{ending}"] * 9 + [f"{out}.x", str(where), "", "/proc/\x01", "/proc/x/y" + ending]
+                )
+            ),
         ]
     if draw(st.booleans()):
         words.append("--json")

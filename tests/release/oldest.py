@@ -16,9 +16,14 @@ REQUIREMENT = re.compile(r"([\w.-]+)>=([\w.]+)")
 
 
 def oldest(project):
-    """Map each package that users get, by an extra or without, to its lower bound."""
+    """Map each package that users get, by an extra or without, or bring along as Polars, to its lower bound."""
     extras = project["optional-dependencies"]
-    lines = [*project["dependencies"], *(line for name in extras if name not in TOOLS for line in extras[name])]
+    brought = [line for line in extras["dev"] if line.startswith("polars")]
+    lines = [
+        *project["dependencies"],
+        *(line for name in extras if name not in TOOLS for line in extras[name]),
+        *brought,
+    ]
     return dict(REQUIREMENT.fullmatch(line).groups() for line in lines)
 
 

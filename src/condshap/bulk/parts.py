@@ -139,13 +139,24 @@ def _hashes(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.uint64]]:
     import pandas as pd
 
     try:
-        found = pd.util.hash_pandas_object(rows.replace_schema_metadata(None).to_pandas(), index=False)
+        plain = _with_signed_codes(rows.replace_schema_metadata(None))
+        found = pd.util.hash_pandas_object(plain.to_pandas(), index=False)
     except (TypeError, ValueError):
         kinds = [f"{field.name}: {field.type}" for field in rows.schema]
         raise OptionError(
             f"columns must hold numbers, text, booleans or times, got {listing(kinds)}. Leave out lists and records."
         ) from None
     return np.asarray(found.to_numpy(), dtype=np.uint64)
+
+
+def _with_signed_codes(rows: pa.Table) -> pa.Table:
+    """Rows without levels coded by unsigned integers, as in Polars: older versions of PyArrow hand none to pandas."""
+    import pyarrow as pa
+
+    for i, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type) and pa.types.is_unsigned_integer(field.type.index_type):
+            rows = rows.set_column(i, field.name, rows.column(i).cast(field.type.value_type))
+    return rows
 
 
 class _Keys:

@@ -64,7 +64,10 @@ def dtype_from_json(stored: Any, backend: str) -> Any:
 def _string_dtype(storage: Any, missing: Any) -> Any:
     if missing is pd.NA:
         return pd.StringDtype(storage)
-    return pd.StringDtype(storage, na_value=missing)
+    try:
+        return pd.StringDtype(storage, na_value=missing)
+    except TypeError:  # before pandas 2.3 columns of text are objects
+        return np.dtype(object)
 
 
 def _polars_to_json(dtype: Any) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def _run(*given: object, **named: str):
 
 def _reference(folder: Path, model: str = "linear") -> cs.Explanation:
     fitted = cs.load_explainer(folder / f"{model}.explainer", joblib.load(folder / f"{model}.joblib"))
-    rows = pd.concat([pd.read_csv(path) for path in sorted((folder / "data").iterdir())], ignore_index=True)
+    files = sorted((folder / "data").iterdir())
+    rows = pd.concat([pd.read_csv(path, float_precision="round_trip") for path in files], ignore_index=True)
     return fitted.explain(rows[["a", "b", "c"]])
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from condshap.types import Floats, Indices, Masks, Rows
 
-_EXACT = 1e-8  # of the largest value: more is no rounding
+_EXACT = 3e-7  # of the largest value: more is no rounding, of 32 bits either, in which some files keep their numbers
 _FEWEST_ROWS = 20  # with both values, and
 _FEWEST_OTHERS = 5  # of these beside the most frequent value, or it may be chance
 _FEWEST_VALUES = 3  # of numbers: any two lie on a line

@@ -48,6 +48,15 @@ def test_lines_and_names_are_found():
     assert (repeats.offset[3], repeats.slope[3]) == pytest.approx((32, 1.8))
 
 
+def test_numbers_of_32_bits_are_exact_too():
+    x = np.random.default_rng(0).integers(0, 50, 60).astype(float)
+    packs = (x / 20).astype(np.float32).astype(float)  # cigarettes, as a file of Stata has them
+    assert np.abs(packs - x / 20).max() > 1e-8 * packs.max()
+    repeats = Repeats.find(np.column_stack([x, packs]), [0, 0])
+    assert repeats is not None
+    assert repeats.slope[1] == pytest.approx(1 / 20)
+
+
 @pytest.mark.parametrize(
     "other",
     [
