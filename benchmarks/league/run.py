@@ -110,8 +110,7 @@ def write_page(store: LeagueStore) -> Path:
     path = store.folder / "league.md"
     about = (
         "Written by `python -m benchmarks league`. Intervals are paired over held-out rows, 95 %. Each line\n"
-        "of the stores has its date: `vaeac` on fewer than 500 training rows of numbers ran later than the\n"
-        "other approaches, and on another machine, so its CPU seconds there are not comparable with theirs."
+        "of the stores has its date."
     )
     designs = design_page(list(store.read(["designs"]).values()))
     write_text(path, wrapped("\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n"))
