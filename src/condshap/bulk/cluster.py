@@ -191,7 +191,7 @@ class _Run:
         """Tasks that have ended; an error if there is nobody any more to end one."""
         alone_since = None
         while True:
-            with suppress(TimeoutError, CancelledError):
+            with suppress(TimeoutError, CancelledError, ValueError):  # the last one where the client was just closed
                 wait(list(running), timeout=_LOOK, return_when="FIRST_COMPLETED")
             ended = [future for future in running if future.status != "pending"]
             if ended:

@@ -219,6 +219,23 @@ def sleepy(home, X):
     return np.asarray(X["age"] * X["income"], dtype=float)
 
 
+def test_a_client_that_is_closed_while_a_run_waits_is_a_clear_error(monkeypatch):
+    from condshap.bulk import cluster
+
+    class Closed:
+        status = "closed"
+
+    class Pending:
+        status = "pending"
+
+    def wait(*_, **__):
+        raise ValueError("No clients found")  # what Dask says where there is no client any more
+
+    monkeypatch.setattr(cluster, "wait", wait)
+    with pytest.raises(cs.CondShapError, match=r"its scheduler is gone.*Finished parts are kept"):
+        cluster._Run(Closed())._some({Pending(): None})
+
+
 def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_finished_is_lost(client, rows, tmp_path):
     """The last test of this file: the cluster is gone afterwards."""
     options = {"approach": "independence", "n_samples": 4, "progress": False, "additive": False}

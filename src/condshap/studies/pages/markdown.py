@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 WIDTH = 100
-_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)]) ")
+_ITEM = re.compile(r"\s*(?:[-*+:]|\d+[.)]) ")
 _INDENT = re.compile(r"\s*")
 _AS_IT_IS = ("|", "#", "<!--", "![", ">")
-_BEGINS_A_BLOCK = re.compile(r" (?=(?:[-*+=>]|#+|\d+[.)]|\|) )")  # where a line would begin with it
+_BEGINS_A_BLOCK = re.compile(r" (?=(?:[-*+=>:]|#+|\d+[.)]|\|) )")  # where a line would begin with it
 
 
 def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:

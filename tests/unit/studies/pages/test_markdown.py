@@ -21,7 +21,7 @@ def test_what_is_not_prose_stays(kept):
 
 
 def test_paragraphs_and_items_lose_no_word_and_keep_their_indents():
-    text = f"{LONG}\n\n- {LONG}\n  - {LONG}\n1. {LONG}\nend\n\nshort\nlines\n"
+    text = f"{LONG}\n\n- {LONG}\n  - {LONG}\n1. {LONG}\nend\n\nterm\n: {LONG}\n\nshort\nlines\n"
     made = wrapped(text)
     assert made.split() == text.split()
     assert max(map(len, made.splitlines())) <= WIDTH
@@ -31,7 +31,7 @@ def test_paragraphs_and_items_lose_no_word_and_keep_their_indents():
     assert wrapped(made) == made
 
 
-@pytest.mark.parametrize("sign", ["-", "+", "*", "1.", "#", ">", "="])
+@pytest.mark.parametrize("sign", ["-", "+", "*", "1.", "#", ">", "=", ":"])
 def test_no_line_begins_with_a_sign_that_would_begin_another_block(sign):
     for n in range(WIDTH - 4, WIDTH + 1):
         made = wrapped(f"{'x' * n} {sign} y")
