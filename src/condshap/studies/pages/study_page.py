@@ -10,6 +10,7 @@ import pandas as pd
 from condshap.studies.pages.summary import Results, agreements, summarise
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import Entry
+from condshap.studies.running.defaults import by_age
 from condshap.studies.running.runner import TRUTH
 
 NAMES = {"ec1": "EC1", "ec2": "EC2", "ec3": "EC3"}
@@ -21,6 +22,8 @@ MEANINGS = {
 LEGEND = """Entries are *ours ± standard error / paper's = ratio*, means over R repetitions. The best of ours and the best
 of the paper's are in bold; ours is the best over those repetitions that all methods of the cell have. EC2 and EC3 of ours
 are freed of sampling variance. The paper prints no standard errors."""
+OLDER = "†"
+"""Behind results by an older default."""
 N_ERRORS = 2.0
 """How many of our standard errors a mean must exceed the paper's by before it is called worse."""
 
@@ -57,7 +60,7 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "") ->
     """
     summary = summarise(results, entry.criteria, entry.reference)
     parts = [f"# {results.study.name}", entry.about[0].upper() + entry.about[1:] + ".", *_origin(results, command)]
-    parts.append(LEGEND)
+    parts += [LEGEND, _older(results)]
     if len(results.study.cells) == 1:
         parts.append(_by_method(summary, entry))
     else:
@@ -83,7 +86,7 @@ def entry_text(line: pd.Series) -> str:
     if not line["repetitions"]:
         return f"not run / {paper}" if paper else "not run"
     error = "" if np.isnan(line["std_error"]) else f" ± {number(line['std_error'])}"
-    ours = _bold(number(line["mean"]), line["is_best"]) + error
+    ours = _bold(number(line["mean"]), line["is_best"]) + (OLDER if line["is_older"] else "") + error
     return f"{ours} / {paper} = {line['ratio']:.2f}" if paper else ours
 
 
@@ -98,12 +101,22 @@ def _origin(results: Results, command: str) -> list[str]:
         return ["No results.", f"Made by `{command}`."]
     dates = sorted({result.date for result in used if result.date})
     span = " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else "dates that were not noted"
-    lines = [f"{len(used)} results of condshap {results.version}, found on {span}:", ""]
+    lines = [f"{len(used)} results of condshap {' and '.join(results.versions)}, found on {span}:", ""]
     groups = pd.Series([_place(result) for result in used]).value_counts()
     lines += [f"- {count} on {place}" for place, count in groups.items()]
     run = f"condshap study run {results.study.name.removesuffix('-quick')}"
     quick = " --quick" if results.study.name.endswith("-quick") else ""
     return ["\n".join(lines), f"Run by `{run}{quick}` with filters and `--store`; this page was made by `{command}`."]
+
+
+def _older(results: Results) -> str:
+    """What the mark says, if anything has it."""
+    older = [one.key for one in results.used if (one.key.cell, one.key.method) in results.older]
+    if not older:
+        return ""
+    names = " and ".join(f"`{name}`" for name in sorted({key.method for key in older}))
+    versions = " and ".join(by_age({key.version for key in older}))
+    return f"{OLDER} by the default of {names} in condshap {versions}, not run again since."
 
 
 def _place(result: object) -> str:

@@ -88,10 +88,6 @@ class Store:
         if _is_torn(data[whole:].decode(errors="replace")) and whole < len(data):
             os.truncate(self.path, whole)
 
-    def other_versions(self, study: str, version: str) -> list[str]:
-        """Versions of condshap, other than `version`, that wrote results of a study into this file."""
-        return sorted({key.version for key in self.read() if key.study == study} - {version})
-
     def read(self) -> dict[Key, Result]:
         """All results; of several with the same key the last one counts."""
         if not self.path.exists():
