@@ -119,6 +119,8 @@ def _table_parser(parser: argparse.ArgumentParser) -> None:
 def _plot_parser(parser: argparse.ArgumentParser) -> None:
     _name_option(parser)
     _choice_options(parser)
+    criteria = ("ec1", "ec2", "ec3")
+    parser.add_argument("--criterion", choices=criteria, help="draw this one only; default: all of the study's tables")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder for the PNG files")
     parser.add_argument("--store", type=Path, action="append", metavar="FILE", help="file of results; may be repeated")
     parser.add_argument("--of-version", metavar="VERSION", help="use the results of this version of condshap")
@@ -247,11 +249,11 @@ def plan_studies(given: argparse.Namespace) -> int:
 
 def summarise_studies(given: argparse.Namespace) -> int:
     """Print or write one page with every cell of the paper's tables."""
-    from condshap.studies.pages.overview import PAPER, Reasons, overview_lines, overview_page
+    from condshap.studies.pages.overview import OTHER_LAW, PAPER, Reasons, overview_lines, overview_page
     from condshap.studies.pages.summary import Results, read_results
 
     results = {}
-    for name in PAPER:
+    for name in (*PAPER, *OTHER_LAW):
         study, path, older = STUDIES[name].study, given.store / f"{name}.jsonl", older_files(given, name)
         has_any = path.is_file() or older
         stores = [path] if path.is_file() else []
@@ -273,7 +275,8 @@ def make_table(given: argparse.Namespace) -> int:
     if given.name == TIMES:
         here = [path for name in STUDIES if (path := Path(f"{name}.jsonl")).is_file()]
         as_csv = given.csv or given.json
-        page = times_page(given.store or here, command, as_csv=as_csv, version=given.of_version, older=given.older)
+        older = [path for name in STUDIES for path in older_files(given, name)]
+        page = times_page(given.store or here, command, as_csv=as_csv, version=given.of_version, older=older)
         return _deliver(_as_json(page) if given.json else page, given.write)
     study, stores = chosen_part(given.name, given), given.store or [store_of(given.name, None)]
     results = read_results(study, stores, given.of_version, older_files(given, given.name))
@@ -321,7 +324,7 @@ def _figures(entry: Entry, given: argparse.Namespace) -> Iterator[Path]:
         if given.name == "monte-carlo-samples":
             yield save(draw_counts(results), given.out, given.name)
         else:
-            for criterion in entry.criteria:
+            for criterion in (given.criterion,) if given.criterion else entry.criteria:
                 yield save(draw_criterion(results, criterion), given.out, f"{given.name}-{criterion}")
 
 
