@@ -12,11 +12,10 @@ ROOT = Path(__file__).parents[2]
 WIDTH = 100
 MARKS = re.compile(r"<!-- [^>]*?-->")
 WRITTEN_BY_PROGRAMS = {"_build", "auto_examples", "results"}
-WRAPPED_ELSEWHERE = {"results.md"}
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")] + [
     page
     for page in sorted((ROOT / "docs").rglob("*.md"))
-    if page.name not in WRAPPED_ELSEWHERE and not WRITTEN_BY_PROGRAMS & set(page.relative_to(ROOT / "docs").parts)
+    if not WRITTEN_BY_PROGRAMS & set(page.relative_to(ROOT / "docs").parts) or page.name.endswith(".notes.md")
 ]
 
 

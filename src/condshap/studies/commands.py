@@ -249,7 +249,8 @@ def plan_studies(given: argparse.Namespace) -> int:
 
 def summarise_studies(given: argparse.Namespace) -> int:
     """Print or write one page with every cell of the paper's tables."""
-    from condshap.studies.pages.overview import OTHER_LAW, PAPER, Reasons, overview_lines, overview_page
+    from condshap.studies.pages.overview import OTHER_LAW, PAPER, overview_lines, overview_page
+    from condshap.studies.pages.reasons import Reasons
     from condshap.studies.pages.summary import Results, read_results
 
     results = {}
@@ -266,6 +267,7 @@ def summarise_studies(given: argparse.Namespace) -> int:
 
 def make_table(given: argparse.Namespace) -> int:
     """Print or write the tables of a study."""
+    from condshap.studies.pages.reasons import Reasons
     from condshap.studies.pages.study_page import study_csv, study_page
     from condshap.studies.pages.summary import read_results
     from condshap.studies.pages.times_page import TIMES, times_page
@@ -285,7 +287,8 @@ def make_table(given: argparse.Namespace) -> int:
     if given.csv or given.json:
         text = study_csv(entry, results)
         return _deliver(_as_json(text) if given.json else text, given.write)
-    return _deliver(study_page(entry, results, command, _notes(stores)), given.write)
+    reasons = Reasons.read(stores[0].parent, known_seconds(given, stores, "cpu"))
+    return _deliver(study_page(entry, results, command, _notes(stores), reasons), given.write)
 
 
 def _as_json(csv: str) -> str:

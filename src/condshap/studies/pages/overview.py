@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from condshap.studies.pages.published import published_for
+from condshap.studies.pages.reasons import Reasons
 from condshap.studies.pages.study_page import NAMES, OLDER, cell_name, markdown, number
 from condshap.studies.pages.summary import Results, best_method, mean_and_error, ratio_of_means
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import STUDIES, Entry
-from condshap.studies.running.expected import Expected
 from condshap.studies.running.runner import TRUTH
 
 PAPER = ("continuous-low", "continuous-high-formula", "mixed-low", "mixed-high-formula", "categorical", "abalone")
@@ -29,7 +27,8 @@ LEGEND = f"""Means over R repetitions of the criterion that the paper prints: EC
 over the repetitions that all of them have, and *over best* the default's mean over that of the best. *Over truth* is EC3
 over that of the true contribution function, which no method can beat but by chance; *over independence* is the same for
 that method, ours / the paper's. *Default of* is the version of condshap whose default it is; {OLDER} marks an older
-default, for which there is no newer result yet."""
+default, for which there is no newer result yet. Minutes are those of one repetition by one process without an
+accelerator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +209,7 @@ def _cells(lines: Sequence[Line], reasons: Reasons) -> str:
         else:
             told = [
                 "0",
-                f"not run: {reasons(line.study, line.cell, OURS)}",
+                f"not run: {reasons.of(line.study, line.cell, [OURS])}",
                 paper,
                 *[""] * (len(heads) - len(where) - 2),
             ]
@@ -225,35 +224,3 @@ def _thirds(line: Line) -> tuple[str, str]:
 
 def _share(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.2f}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reasons:
-    """Why cells and methods were not run.
-
-    Attributes
-    ----------
-    lines : study, method, settings and reason of what somebody said; an empty entry fits everything
-    expected : what a repetition takes
-    """
-
-    lines: Sequence[Mapping[str, str]]
-    expected: Expected
-
-    @classmethod
-    def read(cls, folder: Path, expected: Expected) -> Reasons:
-        """Reasons from ``not-run.csv`` in a folder; none without that file."""
-        path = folder / "not-run.csv"
-        if not path.is_file():
-            return cls((), expected)
-        with path.open(newline="") as file:
-            return cls(tuple(csv.DictReader(file)), expected)
-
-    def __call__(self, study: str, cell: Cell, method: str) -> str:
-        """Reason for a cell and a method: the first line that fits it, or that nothing but time is lacking."""
-        wanted = {"study": study, "method": method, **{name: f"{value:g}" for name, value in cell.setting.items()}}
-        for line in self.lines:
-            if all(not line.get(name) or line[name] == value for name, value in wanted.items()):
-                return line["reason"]
-        found = self.expected.seconds(cell, method)
-        return "not yet" if found.source == "unknown" else f"not yet, {found.value / 60:.1f} minutes ({found.source})"

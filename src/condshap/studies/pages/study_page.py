@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from condshap.studies.pages.reasons import Reasons
 from condshap.studies.pages.summary import Results, agreements, summarise
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import Entry
@@ -50,13 +51,14 @@ def study_csv(entry: Entry, results: Results) -> str:
     return summarise(results, entry.criteria, entry.reference).to_csv(index=False, float_format="%.6g")
 
 
-def study_page(entry: Entry, results: Results, command: str, notes: str = "") -> str:
+def study_page(entry: Entry, results: Results, command: str, notes: str = "", reasons: Reasons | None = None) -> str:
     """All tables of a study and comments on them, as Markdown.
 
     Parameters
     ----------
     command : that makes the page
     notes : Markdown to stand at the end, such as explanations
+    reasons : why something was not run, None to say only what
     """
     summary = summarise(results, entry.criteria, entry.reference)
     parts = [f"# {results.study.name}", entry.about[0].upper() + entry.about[1:] + ".", *_origin(results, command)]
@@ -66,7 +68,11 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "") ->
     else:
         parts += [_by_cell(summary[summary["criterion"] == name], results, name) for name in entry.criteria]
         parts.append(_over_reference(summary[summary["criterion"] == entry.criteria[0]], results, entry))
-    parts += [_ranking(results, entry.criteria[0]), _worse(summary, results, entry.criteria[0]), _not_run(results)]
+    parts += [
+        _ranking(results, entry.criteria[0]),
+        _worse(summary, results, entry.criteria[0]),
+        _not_run(results, reasons),
+    ]
     parts += [_truth_error(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -226,19 +232,31 @@ def _share(summary: pd.DataFrame, cell: str, criterion: str) -> str:
     return f"; {data}, vaeac over {base} {shares[0]:.3f}, the paper's {shares[1]:.3f}"
 
 
-def _not_run(results: Results) -> str:
+def _not_run(results: Results, reasons: Reasons | None) -> str:
     """Cells and methods without any result; cells that differ in rho only share a line."""
     groups: dict[tuple[str, str], list[str]] = {}
     for cell in results.study.cells:
-        lacking = [name for name in results.study.methods if not results.of(cell, name)]
-        if lacking:
-            which = "all methods" if len(lacking) == len(results.study.methods) else ", ".join(lacking)
-            name, _, rho = cell_name(cell).partition(", rho = ")
+        name, _, rho = cell_name(cell).partition(", rho = ")
+        for which in _lacking(results, cell, reasons):
             groups.setdefault((name, which), []).append(rho)
     lines = [
         f"- {name}{', rho = ' + ', '.join(rhos) if rhos[0] else ''}: {which}" for (name, which), rhos in groups.items()
     ]
-    return "## Not run\n\n" + "\n".join(lines) if lines else ""
+    about = "Minutes are those of one repetition by one process without an accelerator.\n\n" if reasons else ""
+    return f"## Not run\n\n{about}" + "\n".join(lines) if lines else ""
+
+
+def _lacking(results: Results, cell: Cell, reasons: Reasons | None) -> list[str]:
+    """Methods of a cell without results, those with the same reason together."""
+    lacking = [name for name in results.study.methods if not results.of(cell, name)]
+    groups: dict[str | None, list[str]] = {}
+    for name in lacking:
+        groups.setdefault(reasons.told(results.study.name, cell, name) if reasons else None, []).append(name)
+    found = []
+    for some in groups.values():
+        which = "all methods" if len(some) == len(results.study.methods) else ", ".join(some)
+        found.append(f"{which}; {reasons.of(results.study.name, cell, some)}" if reasons else which)
+    return found
 
 
 def _truth_error(results: Results) -> str:
