@@ -2,8 +2,8 @@
 
 ``peers/linear/lines/gaussian/cpu`` reads ``benchmarks/results/peers.json``: a step into an object is one of its keys, a step
 into a list keeps the items that hold that value, or all of its words. ``continuous-low/M=5 N=1000/vaeac/ec1`` reads lines of
-``docs/results/data/continuous-low.jsonl``, and where a cell has none of a method, those of an older default beside them. A key
-of several items is their mean, so that repetitions are averaged.
+``docs/results/data/continuous-low.jsonl``, and where a cell has none of a method, those of an older default beside them. A
+key of several items is their mean, so that repetitions are averaged.
 """
 
 from __future__ import annotations
