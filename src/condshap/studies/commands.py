@@ -223,7 +223,7 @@ def run_study(given: argparse.Namespace) -> int:
         raise OptionError(f"--threads and --minutes must be positive, got {given.threads} and {given.minutes}.")
     until = None if given.minutes is None else time.time() + 60 * given.minutes
     expected = known_seconds(given, [work.store for work in works], given.device)
-    how = How(given.device, given.forest, given.threads, until)
+    how = How(given.device, given.forest, given.threads, until=until)
     found = run_all(works, given.jobs, how, again=given.again, expected=expected, progress=given.progress)
     for failure in found.failures:
         where = f"{failure.cell} | {failure.method} | repetition {failure.repetition}"

@@ -14,6 +14,7 @@ import condshap
 from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
+from condshap.runtime.memory import sharing_device
 from condshap.runtime.progress import progress_line
 from condshap.runtime.threads import single_threaded_blas
 from condshap.seeding import derive_seed
@@ -69,6 +70,7 @@ class How:
     device : where networks live, "cpu", "cuda" or "auto"
     forest : where forests are evaluated by condshap's own code, "cpu" or "cuda"; "sklearn" for by scikit-learn
     threads : of a task while it fits its forest; all else has one
+    sharing : how many processes share the device
     until : time (`time.time`) by which all should be done, None for no end. A method whose expected seconds go beyond it
         is left for later
     """
@@ -76,6 +78,7 @@ class How:
     device: str = "cpu"
     forest: str = "cpu"
     threads: int = 1
+    sharing: int = 1
     until: float | None = None
 
     def has_time(self, seconds: float = 0.0) -> bool:
@@ -164,7 +167,7 @@ def run_all(
     -----
     First repetitions come before second ones, so that cells have equally many of them whenever a run ends.
     """
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 
     for work in works:
         for method in work.study.methods:
@@ -172,6 +175,7 @@ def run_all(
         prepare_store(work.store)
         check_version(work.study, work.store)
     tasks = tasks_in_order(works, again, expected)
+    how = replace(how, sharing=effective_n_jobs(jobs))
     failures, left = [], 0
     with parallel_config(backend="loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", return_as="generator_unordered")
@@ -245,7 +249,7 @@ def run_task(task: Task, store: Path, how: How) -> Outcome:
         return Outcome(left=len(task.methods))
     failures: list[Failure] = []
     left = 0
-    with single_threaded_blas():
+    with single_threaded_blas(), sharing_device(how.sharing):
         try:
             with parallel_config(backend="threading", n_jobs=how.threads):
                 problem = speed_up(task.cell.make_problem(task.repetition), how.forest)
