@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import Entry
 from condshap.studies.running.defaults import by_age
 from condshap.studies.running.runner import TRUTH
+from condshap.studies.running.store import Result
 
 NAMES = {"ec1": "EC1", "ec2": "EC2", "ec3": "EC3"}
 MEANINGS = {
@@ -25,6 +27,8 @@ of the paper's are in bold; ours is the best over those repetitions that all met
 are freed of sampling variance. The paper prints no standard errors."""
 OLDER = "†"
 """Behind results by an older default."""
+LARGE = 50
+"""Features from which on a cell's minutes and memory are shown."""
 N_ERRORS = 2.0
 """How many of our standard errors a mean must exceed the paper's by before it is called worse."""
 
@@ -73,7 +77,7 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "", re
         _worse(summary, results, entry.criteria[0]),
         _not_run(results, reasons),
     ]
-    parts += [_truth_error(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
+    parts += [_truth_error(results), _large_cells(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -257,6 +261,27 @@ def _lacking(results: Results, cell: Cell, reasons: Reasons | None) -> list[str]
         which = "all methods" if len(some) == len(results.study.methods) else ", ".join(some)
         found.append(f"{which}; {reasons.of(results.study.name, cell, some)}" if reasons else which)
     return found
+
+
+def _large_cells(results: Results) -> str:
+    """Minutes and memory of large cells, of results that have noted it; of cells that differ in rho alone the most."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for cell, method in product(results.study.cells, (TRUTH, *results.study.methods)):
+        noted = [one for one in results.of(cell, method).values() if one.peak > 0]
+        if noted and cell.setting["M"] >= LARGE:
+            groups.setdefault((cell_name(cell).partition(", rho = ")[0], method), []).extend(noted)
+    lines = []
+    for (name, method), some in groups.items():
+        minutes, peak = max(one.wall for one in some) / 60, max(one.peak for one in some)
+        lines.append([name, f"`{method}`", f"{minutes:.1f}", f"{peak:.1f}", _most_on_device(some)])
+    heads = ("cell", "method", "minutes", "GiB of the process", "GiB on the GPU")
+    about = "The slowest and the largest of all repetitions; other processes ran beside them."
+    return f"## Minutes and memory\n\n{about}\n\n{markdown(heads, lines)}" if lines else ""
+
+
+def _most_on_device(some: Sequence[Result]) -> str:
+    known = [one.device_peak for one in some if not np.isnan(one.device_peak)]
+    return f"{max(known):.1f}" if known else "-"
 
 
 def _truth_error(results: Results) -> str:

@@ -21,7 +21,7 @@ from condshap.seeding import derive_seed
 from condshap.studies.problems.cells import Cell, Problem, speed_up
 from condshap.studies.problems.truths import Truth, find_truth
 from condshap.studies.running.defaults import is_present, outdated
-from condshap.studies.running.machine import machine, today
+from condshap.studies.running.machine import machine, peaks, reset_peaks, today
 from condshap.studies.running.methods import Method, find_method
 from condshap.studies.running.store import Key, Result, Store
 
@@ -262,9 +262,11 @@ def run_task(task: Task, store: Path, how: How) -> Outcome:
                 left += 1
                 continue
             try:
+                reset_peaks()
                 found = _measure(task, name, problem, truth, how.device)
-                place = machine(how.device, how.forest)
-                Store(store).append(replace(found, forest=how.forest, machine=place, date=today()))
+                peak, on_device = peaks()
+                found = replace(found, forest=how.forest, machine=machine(how.device, how.forest), date=today())
+                Store(store).append(replace(found, peak=peak, device_peak=on_device))
             except StorageError:
                 raise
             except Exception as error:  # one method must not cost the others their night

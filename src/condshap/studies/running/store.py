@@ -51,6 +51,8 @@ class Result:
     device : where networks lived
     forest : what evaluated forests, see `condshap.studies.running.runner.run`
     machine, date : where and when it was found, as text; empty if that was not noted
+    peak, device_peak : most memory of the process, and most that tensors had on an accelerator, in GiB; NaN if that was not
+        measured
     """
 
     key: Key
@@ -65,6 +67,8 @@ class Result:
     forest: str = "cpu"
     machine: str = ""
     date: str = ""
+    peak: float = math.nan
+    device_peak: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)

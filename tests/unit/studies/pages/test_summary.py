@@ -233,3 +233,16 @@ def test_several_stores_are_read_together(tmp_path):
     assert results.only([1]).values(CELL, "vaeac", "ec1").tolist() == [1.02]
     with pytest.raises(StorageError, match="existing file"):
         read_results(STUDY, [tmp_path / "none.jsonl"])
+
+
+def test_large_cells_have_minutes_and_memory():
+    cell = BurrCell(50, 5000, n_coalitions=1000)
+    study = Study("s", (CELL, cell), ("gaussian", "vaeac"), ())
+    found = [result("vaeac", r, 0.1, cell=cell, peak=2.0 + r, device_peak=5.0) for r in (0, 1)]
+    found = [replace(one, wall=60.0 * (1 + one.key.repetition)) for one in found]
+    found += [result("gaussian", 0, 0.1, cell=cell), result("vaeac", 0, 0.1, peak=1.0)]  # not noted; not large
+    page = study_page(Entry(study, "a study"), gathered(*found, study=study), "c")
+    table = page.partition("## Minutes and memory")[2]
+    assert "| M = 50, N = 5000 | `vaeac` | 2.0 | 3.0 | 5.0 |" in table
+    assert table.count("\n| M = ") == 1
+    assert "## Minutes" not in study_page(Entry(study, "a study"), gathered(*found[2:], study=study), "c")
