@@ -25,7 +25,7 @@ _BASE = {"features": 10.0, "rows": 1000.0, "coalitions": 1000.0}
 
 @dataclass(frozen=True, slots=True)
 class Seconds:
-    """Wall seconds of one repetition, and where that is known from; NaN if it is not."""
+    """Seconds of one repetition, and where that is known from; NaN if it is not."""
 
     value: float
     source: Source
@@ -48,10 +48,10 @@ class Expected:
 
     @classmethod
     def of_results(cls, results: Iterable[Result], cells: Iterable[Cell], device: str = "cpu") -> Expected:
-        """Take the wall seconds of results; `device` is the one in question."""
+        """Take the seconds of results; `device` is the one in question."""
         found: dict[bool, dict[tuple[str, str], list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
         for one in results:
-            found[one.device == device][one.key.cell, one.key.method].append(one.wall)
+            found[one.device == device][one.key.cell, one.key.method].append(_seconds(one))
         here, elsewhere = ({place: np.array(some) for place, some in found[side].items()} for side in (True, False))
         return cls(here, elsewhere, {cell.key: cell for cell in cells})
 
@@ -94,6 +94,12 @@ class Expected:
         slopes = np.linalg.solve(spread.T @ spread + _TRUST * np.eye(3), spread.T @ (left - left.mean()))
         slopes = np.clip(_SLOPES + slopes, 0.0, 3.0)
         return np.concatenate([[(logs - sizes @ slopes).mean()], slopes])
+
+
+def _seconds(result: Result) -> float:
+    """CPU seconds, which do not grow with what else a machine does; wall seconds where the process waited for a GPU."""
+    waited = result.device != "cpu" or result.forest == "cuda"
+    return result.wall if waited else result.cpu_fit + result.cpu_explain
 
 
 def _family(cell: Cell) -> str:

@@ -20,7 +20,7 @@ NOTHING = Reasons((), Expected({}, {}, {}))
 
 def result(study, cell, method, ec1=0.1, ec3=1.0, repetition=0, version="0.2.0", wall=3.0):
     key = Key(study, cell.key, method, repetition, 0, version)
-    return Result(key, ec1, 0.1, ec3, 1.0, 2.0, wall, 100, machine="a machine", date="2026-01-02")
+    return Result(key, ec1, 0.1, ec3, 0.0, wall, wall, 100, machine="a machine", date="2026-01-02")
 
 
 def gathered(new=(), older=()):

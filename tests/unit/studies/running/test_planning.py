@@ -18,7 +18,7 @@ CELLS = (SMALL, MIDDLE, LARGE)
 
 
 def result(cell, method, wall, repetition=0, device="cpu"):
-    return Result(Key("s", cell.key, method, repetition, 0, "0.2.0"), 0.1, 0.1, 0.1, 1.0, 1.0, wall, 1, device=device)
+    return Result(Key("s", cell.key, method, repetition, 0, "0.2.0"), 0.1, 0.1, 0.1, 0.0, wall, wall, 1, device=device)
 
 
 def expected(*results, device="cpu"):
@@ -29,6 +29,14 @@ def test_seconds_of_a_cell_are_the_median_of_what_was_measured():
     found = expected(*(result(SMALL, "gaussian", wall, r) for r, wall in enumerate((3.0, 4.0, 50.0))))
     assert (found.seconds(SMALL, "gaussian").value, found.seconds(SMALL, "gaussian").source) == (4.0, "measured")
     assert found(SMALL, "gaussian") == 4.0
+
+
+def test_other_work_on_the_machine_does_not_count():
+    """CPU seconds do; wall seconds only of processes that waited for an accelerator."""
+    one = replace(result(SMALL, "gaussian", 3.0), wall=50.0)
+    assert expected(one)(SMALL, "gaussian") == 3.0
+    assert expected(replace(one, forest="cuda"))(SMALL, "gaussian") == 50.0
+    assert expected(replace(one, device="cuda"), device="cuda")(SMALL, "gaussian") == 50.0
 
 
 def test_what_nobody_measured_is_unknown_and_counts_as_nothing():
