@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
-from condshap.exceptions import OptionError
+from condshap.exceptions import OptionError, StorageError
 from condshap.studies.running.catalogue import STUDIES, Choice, choose, find_study
 from condshap.studies.running.expected import Expected
 from condshap.studies.running.runner import Study, Work
-from condshap.studies.running.store import Store
+from condshap.studies.running.store import Result, Store
 
 
 def chosen_part(name: str, given: argparse.Namespace) -> Study:
@@ -63,5 +64,8 @@ def known_seconds(given: argparse.Namespace, stores: Iterable[Path], device: str
     beside = [path for folder in folders for name in STUDIES if (path := folder / f"{name}.jsonl").is_file()]
     older = [path for name in STUDIES for path in older_files(given, name)]
     files = dict.fromkeys([*older, *beside, *(path for path in stores if path.is_file())])
-    results = [one for path in files for one in Store(path).read().values()]
+    results: list[Result] = []
+    for path in files:
+        with suppress(StorageError):  # damage is told where results are wanted, not where their seconds are
+            results += Store(path).read().values()
     return Expected.of_results(results, [cell for entry in STUDIES.values() for cell in entry.study.cells], device)

@@ -255,6 +255,14 @@ def test_several_studies_are_run_into_a_folder_and_planned(tmp_path, capsys):
     assert "must be a folder for several studies" in capsys.readouterr().err
 
 
+def test_a_damaged_store_of_another_study_does_not_stop_a_run(tmp_path, capsys):
+    (tmp_path / "abalone.jsonl").write_text("hello\n")
+    words = [*SMALL, "--repetitions", "1", "--store", str(tmp_path / "categorical.jsonl")]
+    assert main(["run", *words]) == 0
+    assert main(["plan", *words]) == 0
+    assert "Nothing is open" in capsys.readouterr().out
+
+
 def test_a_table_shows_older_results_with_a_mark(store, tmp_path, capsys):
     (tmp_path / "older").mkdir()
     for key, result in Store(store).read().items():

@@ -172,6 +172,7 @@ def run_all(
     for work in works:
         for method in work.study.methods:
             find_method(method)
+    for work in works:
         prepare_store(work.store)
         check_version(work.study, work.store)
     tasks = tasks_in_order(works, again, expected)
