@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import condshap
 from condshap.exceptions import StorageError, listing
 from condshap.studies.pages.published import paper_name, published_for
 from condshap.studies.problems.cells import Cell
-from condshap.studies.running.defaults import by_age, is_present, outdated
+from condshap.studies.running.defaults import VERSION, by_age, is_present, outdated
 from condshap.studies.running.runner import TRUTH, Study
 from condshap.studies.running.store import Key, Result, Store
 from condshap.types import Floats
@@ -104,7 +103,7 @@ def read_results(
         others = outdated(study.name, Store(path))
         if version is None and others:
             raise StorageError(
-                f"results of study '{study.name}' in {path} must be of version {condshap.__version__} of condshap, or by "
+                f"results of study '{study.name}' in {path} must be of version {VERSION} of condshap, or by "
                 f"the same defaults, but the file has results of {listing(others)}. Name the version with --of-version, "
                 "or pass the file with --older."
             )

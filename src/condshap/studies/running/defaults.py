@@ -9,8 +9,12 @@ from condshap.exceptions import OptionError
 from condshap.studies.running.methods import find_method
 from condshap.studies.running.store import Key, Store
 
+CHANGES = 1
+"""How often a default has changed since `condshap.__version__` was given its value: 0 for every new version."""
+VERSION = f"{condshap.__version__}+{CHANGES}" if CHANGES else condshap.__version__
+"""What stands in the key of a result."""
 FIRST = "0.1.0"
-CHANGED = {"vaeac": "0.2.0"}
+CHANGED = {"vaeac": "0.2.0+1"}
 """Version since which an approach's default gives other numbers, by more than rounding; the others count since the first."""
 
 
@@ -20,13 +24,13 @@ def since(method: str) -> str:
     The paper's settings are no default. Of an approach by its import path nobody knows, so this version alone counts.
 
     >>> since("vaeac-uniform"), since("vaeac-paper"), since("gaussian:n_samples=16")
-    ('0.2.0', '0.1.0', '0.1.0')
+    ('0.2.0+1', '0.1.0', '0.1.0')
     """
     if method == "truth":
         return FIRST
     found = find_method(method)
     if "." in found.approach:
-        return condshap.__version__
+        return VERSION
     return FIRST if found.is_paper else CHANGED.get(found.approach, FIRST)
 
 
@@ -36,7 +40,7 @@ def is_present(key: Key) -> bool:
         start = since(key.method)
     except OptionError:  # a method that is no more
         return False
-    return _parts(start) <= _parts(key.version) <= _parts(condshap.__version__)
+    return _parts(start) <= _parts(key.version) <= _parts(VERSION)
 
 
 def outdated(study: str, store: Store) -> list[str]:
@@ -47,8 +51,8 @@ def outdated(study: str, store: Store) -> list[str]:
 def by_age(versions: set[str]) -> list[str]:
     """Versions, the oldest first.
 
-    >>> by_age({"0.10.0", "0.2.0"})
-    ['0.2.0', '0.10.0']
+    >>> by_age({"0.10.0", "0.2.0+1", "0.2.0"})
+    ['0.2.0', '0.2.0+1', '0.10.0']
     """
     return sorted(versions, key=_parts)
 

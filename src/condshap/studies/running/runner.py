@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-import condshap
 from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
@@ -20,7 +19,7 @@ from condshap.runtime.threads import single_threaded_blas
 from condshap.seeding import derive_seed
 from condshap.studies.problems.cells import Cell, Problem, speed_up
 from condshap.studies.problems.truths import Truth, find_truth
-from condshap.studies.running.defaults import is_present, outdated
+from condshap.studies.running.defaults import VERSION, is_present, outdated
 from condshap.studies.running.machine import machine, peaks, reset_peaks, today
 from condshap.studies.running.methods import Method, find_method
 from condshap.studies.running.store import Key, Result, Store
@@ -50,7 +49,7 @@ class Study:
 
     def key(self, cell: Cell, method: str, repetition: int) -> Key:
         """Where a result lies in a store."""
-        return Key(self.name, cell.key, method, repetition, self.seed, condshap.__version__)
+        return Key(self.name, cell.key, method, repetition, self.seed, VERSION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +220,7 @@ def check_version(study: Study, store: Path) -> None:
     if others:
         raise StorageError(
             f"results of study '{study.name}' in {store} must all be by the present defaults: this is condshap "
-            f"{condshap.__version__}, but the file has results of {listing(others)}. Choose another file, or use that "
+            f"{VERSION}, but the file has results of {listing(others)}. Choose another file, or use that "
             "version."
         )
 

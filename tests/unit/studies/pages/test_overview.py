@@ -9,6 +9,7 @@ from condshap.studies.pages.reasons import Reasons
 from condshap.studies.pages.summary import Results
 from condshap.studies.problems.cells import BurrCell, MixedCell
 from condshap.studies.running.catalogue import STUDIES
+from condshap.studies.running.defaults import VERSION
 from condshap.studies.running.expected import Expected
 from condshap.studies.running.runner import TRUTH
 from condshap.studies.running.store import Key, Result, Store
@@ -18,7 +19,7 @@ HIGH = STUDIES["mixed-high-formula"].study.cells[3]  # M = 10, rho = 0.5, the pa
 NOTHING = Reasons((), Expected({}, {}, {}))
 
 
-def result(study, cell, method, ec1=0.1, ec3=1.0, repetition=0, version="0.2.0", wall=3.0):
+def result(study, cell, method, ec1=0.1, ec3=1.0, repetition=0, version=VERSION, wall=3.0):
     key = Key(study, cell.key, method, repetition, 0, version)
     return Result(key, ec1, 0.1, ec3, 0.0, wall, wall, 100, machine="a machine", date="2026-01-02")
 
@@ -45,7 +46,7 @@ def test_a_line_has_ours_the_papers_and_the_best():
     new = [result("continuous-low", LOW, "vaeac", ec1, repetition=r) for r, ec1 in enumerate((0.02, 0.04, 9.0))]
     new += [result("continuous-low", LOW, "ctree", ec1, repetition=r) for r, ec1 in enumerate((0.01, 0.03))]
     line = line_of(overview_lines(gathered(new)), LOW)
-    assert (line.repetitions, line.paper, line.best, line.versions) == (3, 0.0264, "ctree", ("0.2.0",))
+    assert (line.repetitions, line.paper, line.best, line.versions) == (3, 0.0264, "ctree", (VERSION,))
     assert line.mean == pytest.approx(9.06 / 3)
     assert line.over_best == pytest.approx(0.06 / 0.04)  # over the repetitions that both have
     assert not line.is_close
@@ -73,7 +74,7 @@ def test_the_third_criterion_stands_beside_truth_and_independence():
     assert line.over_independence == pytest.approx((0.51, 1.5721 / 1.9940), rel=1e-9)
     page = overview_page(overview_lines(gathered(new)), "command", NOTHING)
     assert "Its EC3 is within 3 % of the truth's in 1 of 1 cells." in page
-    assert "| 1.020 | 0.510 / 0.788 | 0.2.0 |" in page
+    assert f"| 1.020 | 0.510 / 0.788 | {VERSION} |" in page
 
 
 def test_cells_of_another_law_are_shown_and_not_counted():

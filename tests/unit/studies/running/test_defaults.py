@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-import condshap
 from condshap.exceptions import StorageError
 from condshap.studies.pages.study_page import study_page
 from condshap.studies.pages.summary import Results, best_method, read_results
 from condshap.studies.problems.cells import BurrCell
 from condshap.studies.running.catalogue import Entry
-from condshap.studies.running.defaults import is_present, outdated, since
+from condshap.studies.running.defaults import VERSION, is_present, outdated, since
 from condshap.studies.running.runner import TRUTH, Study, missing_tasks, run
 from condshap.studies.running.store import Key, Result, Store
 
@@ -31,7 +30,7 @@ def stored(path, *results):
 @pytest.mark.parametrize(
     ("method", "version", "present"),
     [
-        ("vaeac", "0.1.0", False), ("vaeac", "0.2.0", True), ("vaeac-uniform", "0.1.0", False),
+        ("vaeac", "0.1.0", False), ("vaeac", "0.2.0", False), ("vaeac", VERSION, True), ("vaeac-uniform", "0.1.0", False),
         ("vaeac:width=64", "0.1.0", False), ("vaeac-paper", "0.1.0", True), ("gaussian", "0.1.0", True),
         ("gaussian", "0.0.9", False), ("gaussian", "99.0.0", False), (TRUTH, "0.1.0", True), ("no_more", "0.2.0", False),
         ("vaeac-paper:draws='qmc',n_samples=50", "0.1.0", True),
@@ -42,7 +41,7 @@ def test_results_count_since_the_default_changed(method, version, present):
 
 
 def test_of_a_strange_approach_this_version_alone_counts():
-    assert since("condshap.approaches.gaussian.Gaussian") == condshap.__version__
+    assert since("condshap.approaches.gaussian.Gaussian") == VERSION
 
 
 def test_only_methods_whose_default_changed_are_run_again(tmp_path):
@@ -73,7 +72,7 @@ def test_older_results_stand_in_for_missing_ones_and_are_marked(tmp_path):
 
 
 def test_new_results_replace_all_older_ones_of_their_place(tmp_path):
-    new = stored(tmp_path / "new.jsonl", result("vaeac", "0.2.0", 1, ec1=0.05))
+    new = stored(tmp_path / "new.jsonl", result("vaeac", VERSION, 1, ec1=0.05))
     old = stored(tmp_path / "old.jsonl", *(result("vaeac", "0.1.0", r, ec1=0.2) for r in range(9)))
     results = read_results(STUDY, [new], older=[old])
     assert results.values(CELL, "vaeac", "ec1").tolist() == [0.05]  # a mean over two defaults would be of neither

@@ -8,6 +8,7 @@ import pytest
 
 from condshap.studies.pages.plan_page import plan_facts, plan_text
 from condshap.studies.problems.cells import BurrCell, MixedCell
+from condshap.studies.running.defaults import VERSION
 from condshap.studies.running.expected import Expected
 from condshap.studies.running.planning import make_plan, makespan
 from condshap.studies.running.runner import TRUTH, Study, Work, tasks_in_order
@@ -18,7 +19,7 @@ CELLS = (SMALL, MIDDLE, LARGE)
 
 
 def result(cell, method, wall, repetition=0, device="cpu"):
-    return Result(Key("s", cell.key, method, repetition, 0, "0.2.0"), 0.1, 0.1, 0.1, 0.0, wall, wall, 1, device=device)
+    return Result(Key("s", cell.key, method, repetition, 0, VERSION), 0.1, 0.1, 0.1, 0.0, wall, wall, 1, device=device)
 
 
 def expected(*results, device="cpu"):
