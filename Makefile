@@ -2,8 +2,10 @@
 #   make demo   set up and run the demo          make test       set up, then lint, types, tests, doctests
 #   make docs   build the documentation          make test-slow  the statistical tests, which take minutes
 #   make bench  measure beside shap and shapiq   make bench-quick  minutes: fail if a ratio got much worse
+#   make test-alone  every test file in a process of its own
 #   make test-portable  the tests of sameness with the kernels of other CPUs, and how far numbers of one seed differ
-#   make test-oldest  the quick tests with the oldest packages that pyproject.toml allows; test-newest with the newest ones
+#   make test-oldest  the quick tests with the oldest packages that pyproject.toml allows; test-newest with the newest ones,
+#                     but for torch, whose newest build may bring gigabytes of CUDA: test-newest TORCH= takes that, too
 #   make dist-test    build wheel and sdist, and try both in clean environments
 #   make fuzz   ten minutes of odd tables, options, models, files and commands, other ones each time
 #   make plots  draw every plot into docs/_build/plots
@@ -17,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c const
 WHAT := pyproject.toml constraints.txt
 TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 
-.PHONY: demo test fuzz test-slow test-portable test-oldest test-newest dist-test bench bench-quick docs plots lint format clean
+.PHONY: demo test fuzz test-slow test-alone test-portable test-oldest test-newest dist-test bench bench-quick docs plots lint format clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.demo
@@ -32,6 +34,13 @@ fuzz: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/pytest -n 2 -m "slow or gpu"
+
+# Status 5 of pytest: all tests of a file are slow.
+test-alone: $(VENV)/.dev
+	@failed=""; for file in $$(find tests -name 'test_*.py' | sort); do \
+	  echo "$$file"; said=$$($(BIN)/pytest -q -p no:xdist "$$file" 2>&1); \
+	  case $$? in 0|5) ;; *) echo "$$said" | tail -30; failed="$$failed $$file";; esac; \
+	done; [ -z "$$failed" ] || { echo "These files fail alone:$$failed"; exit 1; }
 
 test-portable: $(VENV)/.dev
 	$(BIN)/python tests/portable
@@ -101,6 +110,6 @@ $(VENV)/.docs: $(WHAT) | $(VENV)/bin/python
 
 .venv-newest/.done: pyproject.toml
 	$(PYTHON) -m venv .venv-newest
-	echo torch==$(TORCH) > .venv-newest/constraints.txt
+	echo '$(if $(TORCH),torch==$(TORCH))' > .venv-newest/constraints.txt
 	.venv-newest/bin/python -m pip install -q -c .venv-newest/constraints.txt --upgrade --upgrade-strategy eager -e '.[dev]'
 	@touch $@

@@ -2,8 +2,9 @@
 
 A page has figures such as ``<!-- figure peers/linear/lines/gaussian/cpu .2f -->0.41<!-- end -->``: where it comes from
 (`benchmarks.lib.figures`), and how it is written; one address ``over`` another is their ratio. It must not begin a line,
-which Markdown would take for a block of HTML. Whole tables stand between ``<!-- table NAME -->`` and ``<!-- end -->``;
-`TABLES` says what is in them.
+which Markdown would take for a block of HTML. ``<!-- range growth-rows .2f -->0.52 to 0.88<!-- end -->`` has the least and
+the largest of some figures, ``<!-- most growth-rows .2f -->0.88<!-- end -->`` the largest; `RANGES` says of which. Whole
+tables stand between ``<!-- table NAME -->`` and ``<!-- end -->``; `TABLES` says what is in them.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.lib.figures import ROOT, load, shown
+from benchmarks.lib.figures import ROOT, load, number_at, shown
+from benchmarks.lib.ranges import OF_STORES
 from benchmarks.lib.report import table
 from benchmarks.lib.sections import write_text
 
 PAGES = ("README.md", "benchmarks/README.md", "docs/*.md", "docs/guide/*.md")
-FIGURE = re.compile(r"<!-- figure (?P<address>[^>]+) (?P<form>\S+) -->(?P<says>[^<]*)<!-- end -->")
+FIGURE = re.compile(r"<!-- (?P<what>figure|range|most) (?P<address>[^>]+) (?P<form>\S+) -->(?P<says>[^<]*)<!-- end -->")
 BLOCK = re.compile(r"<!-- table (?P<name>\S+) -->\n(?P<says>.*?)<!-- end -->", re.DOTALL)
 OURS = {"gaussian": "`gaussian`", "ctree": "`ctree`", "vaeac": "`vaeac`"}
 
@@ -187,6 +189,39 @@ def normal_designs() -> str:
     return table(lines)
 
 
+def over_default(names: Sequence[str], is_meant: Callable[[str], bool]) -> list[float]:
+    """Errors over those of `vaeac` in the lines of the table of errors whose data are meant."""
+    found = []
+    for data, study, cell in ERRORS:
+        key = "ec3" if study == "abalone" else "ec1"
+        ran = [name for name in names if name != "gaussian" or study.startswith("continuous")]
+        if is_meant(data):
+            found += [number_at(f"{study}/{cell}/{name}/{key} over {study}/{cell}/vaeac/{key}") for name in ran]
+    return found
+
+
+def is_dependent(data: str) -> bool:
+    """Whether the features of a line of the table of errors depend on each other."""
+    return not data.endswith("correlation 0")
+
+
+RANGES: dict[str, Callable[[], list[float]]] = {
+    **OF_STORES,
+    "independence-over-vaeac": lambda: over_default(["independence"], is_dependent),
+    "gaussian-and-ctree-over-vaeac": lambda: over_default(["gaussian", "ctree"], is_dependent),
+    "ctree-over-vaeac-mixed": lambda: over_default(["ctree"], lambda data: data.startswith("mixed")),
+}
+
+
+def range_shown(what: str, name: str, form: str) -> str:
+    """Least and largest figure of a range, or the largest alone."""
+    if name not in RANGES:
+        raise LookupError(f"a range must be one of {', '.join(RANGES)}, got {name!r}")
+    figures = RANGES[name]()
+    largest = format(max(figures), form)
+    return largest if what == "most" else f"{format(min(figures), form)} to {largest}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "normal-designs": normal_designs,
     "many-rows": many_rows,
@@ -206,7 +241,12 @@ def correct(page: str) -> tuple[str, list[str]]:
     wrong: list[str] = []
 
     def figure(match: re.Match[str]) -> str:
-        holds = shown(match["address"], match["form"])
+        form = match["form"]
+        holds = (
+            shown(match["address"], form)
+            if match["what"] == "figure"
+            else range_shown(match["what"], match["address"], form)
+        )
         if match["says"] != holds:
             wrong.append(f"{match['address']} is {holds}, not {match['says'] or 'empty'}")
         if not page[: match.start()].rpartition("\n")[2].strip(" -*>"):

@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("--coverage", action="store_true", help="90 %% intervals on designs")
     options.add_argument("--seeds", action="store_true", help="spread over seeds on a real table")
     options.add_argument("--designs", nargs="*", default=list(DESIGNS))
-    options.add_argument("--approaches", nargs="*", default=["vaeac"])
+    options.add_argument("--approaches", nargs="*", help="default: vaeac on designs, all on the table")
     options.add_argument("--first", type=int, default=4, help="first repetition; 0 to 3 were used to tune")
     options.add_argument("--repetitions", type=int, default=4)
     options.add_argument("--refits", type=int, default=6)
@@ -147,10 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             delayed(cover)(d, r, a, given.refits)
             for d in order
             for r in range(given.first, last)
-            for a in given.approaches
+            for a in given.approaches or ["vaeac"]
         ]
     if given.seeds:
-        jobs += [delayed(move)(approach, 8) for approach in APPROACHES]
+        jobs += [delayed(move)(approach, 8) for approach in given.approaches or APPROACHES]
     given.store.parent.mkdir(parents=True, exist_ok=True)
     with given.store.open("a") as file:
         for line in Parallel(n_jobs=given.jobs, return_as="generator_unordered")(jobs):

@@ -23,6 +23,7 @@ from benchmarks.league.tables import export, names_of
 from benchmarks.lib.measure import machine
 from benchmarks.lib.report import FOLDER
 from benchmarks.lib.sections import write_text
+from condshap.studies.pages.markdown import wrapped
 
 DESIGN_APPROACHES = ("gaussian", "vaeac")
 Job = Callable[[], list[dict[str, Any]]]
@@ -109,11 +110,11 @@ def write_page(store: LeagueStore) -> Path:
     path = store.folder / "league.md"
     about = (
         "Written by `python -m benchmarks league`. Intervals are paired over held-out rows, 95 %. Each line\n"
-        "of the stores has its date: `vaeac` on fewer than 500 training rows ran later than the other\n"
-        "approaches, and on another machine, so its CPU seconds there are not comparable with theirs."
+        "of the stores has its date: `vaeac` on fewer than 500 training rows of numbers ran later than the\n"
+        "other approaches, and on another machine, so its CPU seconds there are not comparable with theirs."
     )
     designs = design_page(list(store.read(["designs"]).values()))
-    write_text(path, "\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n")
+    write_text(path, wrapped("\n\n".join(["# League of real tables", about, *parts, designs]).rstrip() + "\n"))
     return path
 
 

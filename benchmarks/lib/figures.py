@@ -77,11 +77,14 @@ def _holds(item: dict[str, Any], keys: set[str], is_meant: Callable[[str], bool]
 
 
 def shown(address: str, form: str) -> str:
-    """Figure as it stands in prose; of two addresses with "over" between them, their ratio."""
+    """Figure as it stands in prose: the text of a table's cell, or a number, before whose % there is a space."""
+    return str(find(address)) if form == "s" else format(number_at(address), form).replace("%", " %")
+
+
+def number_at(address: str) -> float:
+    """Number at an address; of two addresses with "over" between them, their ratio."""
     above, over, below = address.partition(" over ")
-    if over:
-        return format(_number(find(above)) / _number(find(below)), form)
-    return format(find(address) if form == "s" else _number(find(address)), form)
+    return _number(find(above)) / _number(find(below)) if over else _number(find(above))
 
 
 def _number(found: Any) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from condshap.storage.writing import write_whole
+from condshap.studies.pages.markdown import wrapped
 
 END = "<!-- end -->"
 
@@ -18,7 +19,7 @@ def write_text(path: Path, text: str) -> None:
 def write_section(path: Path, name: str, text: str) -> None:
     """Replace what stands between the marks of a section; a page that does not exist yet is begun."""
     page = path.read_text() if path.exists() else f"# {path.stem}\n\n<!-- {name} -->\n{END}\n"
-    write_text(path, replace_section(page, name, text))
+    write_text(path, replace_section(page, name, wrapped(text)))
 
 
 def replace_section(page: str, name: str, text: str) -> str:

@@ -295,8 +295,8 @@ def describe(results: dict[str, Any]) -> str:
     if forest:
         about = f"{CASES[FOREST_CASE].title}, all 1024 coalitions"
         text += [
-            f"### {about}: beside the model's own predictions",
-            ALLOWED,
+            "### Beside the model's own predictions",
+            f"{about}. {ALLOWED}",
             forest_text(forest),
         ]
     if results.get("overhead"):

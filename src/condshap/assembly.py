@@ -142,7 +142,7 @@ def warn_if_blurred(
     else:
         more = "" if plan.components else "set n_coalitions='auto', "
         cure = f"Raise n_coalitions ({len(plan.masks)} were used) or n_samples, {more}or use groups."
-    announce(f"{found} {cure}", stacklevel=3)
+    announce(f"{found} {cure}")
 
 
 def blurred(values: Floats, errors: Floats, outputs: Sequence[str]) -> str | None:

@@ -17,6 +17,7 @@ from condshap.explanation import Explanation
 from condshap.learning import settings_of
 from condshap.options import check_level
 from condshap.ranking import COLUMNS, by_name, compare_explanations
+from condshap.runtime.announcing import level_of_user
 from condshap.runtime.progress import progress_line
 from condshap.schema import FeatureSchema, listed_columns
 from condshap.types import Model, Table
@@ -72,7 +73,7 @@ def compare(
             raise one
         else:
             table.append({"approach": describe_approach(ready)})
-            warnings.warn(failure(ready, one), CondShapWarning, stacklevel=2)
+            warnings.warn(failure(ready, one), CondShapWarning, stacklevel=level_of_user())
     return Comparison.of(table, finished)
 
 

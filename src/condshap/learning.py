@@ -40,6 +40,7 @@ from condshap.options import (
 )
 from condshap.precision.sample_sizes import share_samples
 from condshap.precision.target_error import choose_samples
+from condshap.runtime.announcing import level_of_user
 from condshap.runtime.compiling import show_compiling
 from condshap.runtime.devices import find_accelerator
 from condshap.runtime.progress import progress_line
@@ -107,7 +108,7 @@ def record(work: Callable[[], Result]) -> tuple[Result, tuple[str, ...], float]:
         result = work()
     seconds = time.perf_counter() - start
     for w in caught:
-        warnings.warn(w.message, w.category, stacklevel=4)
+        warnings.warn(w.message, w.category, stacklevel=level_of_user())
     return result, tuple(str(w.message) for w in caught), seconds
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ import pandas as pd
 from condshap.exceptions import CondShapWarning, OptionError, listing
 from condshap.explanation import Explanation
 from condshap.numerics.row_means import shared_coalitions
+from condshap.runtime.announcing import level_of_user
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
 from condshap.types import Floats
@@ -32,6 +34,11 @@ def by_name(names: Sequence[str], explanations: Sequence[Explanation]) -> dict[s
         again[name] = again.get(name, 0) + 1
         labels.append(name if again[name] == 1 else f"{name} ({again[name]})")
     return dict(zip(labels, explanations, strict=True))
+
+
+def kept_explanations(given: Any) -> Any:
+    """Explanations by name that a table of `compare` keeps; anything else as it is."""
+    return getattr(given, "explanations", given)
 
 
 def comparable(given: Mapping[str, Explanation]) -> dict[str, Explanation]:
@@ -139,7 +146,7 @@ def _announce(given: Mapping[str, Explanation], n_shared: int) -> None:
         f"MSEv can only be compared over the same coalitions, got {counts}: it is computed over the {n_shared} that all "
         "of them share. Explain with the same n_coalitions and seed to use all coalitions.",
         CondShapWarning,
-        stacklevel=4,
+        stacklevel=level_of_user(),
     )
 
 

@@ -34,6 +34,7 @@ def test_no_page_says_anything_else_than_the_results(capsys):
         ("speed/lines/M = 10/cpu", ".2f", "2.00"),
         ("speed/lines/a b/cpu over speed/lines/a/cpu", ".1f", "1.6"),
         ("speed/lines/cpu", ".3f", "1.625"),
+        ("study/M=5 N=100/ctree/ec1", ".1%", "20.0 %"),
         ("speed/cells/rows", ",.0f", "1,234"),
         ("study/M=5 N=100/ctree/ec1", ".1f", "0.2"),  # the mean of two runs, although "ctree" is the name of all
         ("study/N=1000/ec1", ".0f", "7"),
@@ -87,3 +88,29 @@ def test_pages_are_written_only_when_asked(tmp_path, monkeypatch, capsys):
     assert figures.main(["--write"]) == 0
     assert "| a |" in page.read_text()
     assert figures.main([]) == 0
+
+
+def test_a_range_is_the_least_and_the_largest_of_its_figures(monkeypatch):
+    monkeypatch.setitem(figures.RANGES, "some", lambda: [2.0, 0.5, 1.25])
+    page = "It took <!-- range some .1f -->1 to 3<!-- end --> s, at most <!-- most some .2f -->2.00<!-- end -->."
+    corrected, wrong = figures.correct(page)
+    assert wrong == ["some is 0.5 to 2.0, not 1 to 3"]
+    assert corrected == page.replace("1 to 3", "0.5 to 2.0")
+    with pytest.raises(LookupError, match="a range must be one of"):
+        figures.correct("It took <!-- range none .1f -->1 to 3<!-- end --> s.")
+
+
+def test_errors_over_the_default_are_those_of_the_table_of_errors():
+    lines = [line.split(" | ") for line in figures.errors().splitlines()[2:]]
+    mixed = [float(line[4]) / float(line[5]) for line in lines if line[0].startswith("| mixed")]
+    assert len(mixed) == 6
+    assert figures.RANGES["ctree-over-vaeac-mixed"]() == pytest.approx(mixed, rel=2e-3)
+    worst = max(float(line[2]) / float(line[5]) for line in lines if not line[0].endswith("correlation 0"))
+    assert max(figures.RANGES["independence-over-vaeac"]()) == pytest.approx(worst, rel=2e-3)
+
+
+def test_tables_of_the_league_count_once_for_each_model():
+    assert len(figures.RANGES["league-seconds-vaeac"]()) == 2 * 23
+    assert min(figures.RANGES["league-over-best-ctree"]()) >= 1
+    assert len(figures.RANGES["300-rows"]()) == 4
+    assert all(0 <= share <= 100 for share in figures.RANGES["coverage-refits"]())

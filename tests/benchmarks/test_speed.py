@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestRegressor
 import condshap as cs
 from benchmarks.lib import report
 from benchmarks.lib.measure import Asked, asked_of_models
-from benchmarks.speed import cases, growth, peers, quick
+from benchmarks.speed import cases, growth, overhead, peers, quick
 from condshap.studies.designs import LinearModel, MixedGaussian, OneFactor
 
 
@@ -231,3 +231,11 @@ def test_cases_that_are_not_measured_again_stay():
     assert cases.with_earlier({"cases": [{**old, "cpu": 3}]}, {"cases": [old]})["cases"] == [{**old, "cpu": 3}]
     kept = {"overhead": [{"design": "burr", "method": "vaeac"}]}
     assert cases.with_earlier({"cases": []}, kept) == {"cases": [], **kept}
+
+
+def test_stored_overhead_is_within_what_we_allow_and_more_is_told():
+    stored = report.read("overhead")["results"]
+    assert {line["ratio"].split()[2] for line in stored} == {"predict", "R"}
+    assert overhead.too_large(stored) == []
+    slow = [{**line, "ratio": "1.16 x " + line["ratio"].partition(" x ")[2]} for line in stored]
+    assert overhead.too_large(slow) == [line["fit + explain"] for line in stored]

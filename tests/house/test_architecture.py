@@ -216,6 +216,52 @@ def test_imports_inside_functions_hide_no_circle_but_those_of_saving_and_showing
     ]
 
 
+def private_names(module: str) -> set[str]:
+    """Private methods and attributes of the classes of a module."""
+    found: set[str] = set()
+    for one in (node for node in ast.walk(tree_of(module)) if isinstance(node, ast.ClassDef)):
+        found |= {node.name for node in ast.walk(one) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        found |= {node.attr for node in ast.walk(one) if isinstance(node, ast.Attribute) and is_own(node)}
+    return {name for name in found if name.startswith("_") and not name.startswith("__")}
+
+
+def is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"}
+
+
+def test_private_parts_of_a_class_are_used_in_its_own_module_alone():
+    own = {module: private_names(module) for module in MODULES}
+    all_names = set().union(*own.values())
+    touched = [
+        f"{module}: {ast.unparse(node)}"
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Attribute) and not is_own(node) and node.attr in all_names - own[module]
+    ]
+    assert touched == []
+
+
+def test_approaches_declare_and_are_not_probed():
+    # base reads declarations, assignments asks whether an object is an approach at all, the contract compares with the class
+    probing = {
+        module
+        for module in MODULES
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Call) and is_probe(node) and names_an_approach(node.args[0])
+    }
+    assert probing == {"approaches/base", "values/assignments", "testing/checks"}
+
+
+def is_probe(node: ast.Call) -> bool:
+    """Whether a call asks if there is an attribute; `getattr` does with a default."""
+    name = ast.unparse(node.func)
+    return name == "hasattr" or (name == "getattr" and len(node.args) == 3)
+
+
+def names_an_approach(node: ast.expr) -> bool:
+    return ast.unparse(node).rpartition(".")[2] in {"approach", "sampler"}
+
+
 def test_only_the_adapter_and_the_lazy_export_know_the_network():
     knows = {m for m in MODULES if any(part_of(other) == "vaeac" for other in own_imports(m)) and part_of(m) != "vaeac"}
     # storage stores them, one draws their insides, and networks of Shapley values read rows as they do
@@ -277,6 +323,16 @@ def test_every_file_in_the_folder_is_an_approach():
     files = {module.split("/")[1] for module in MODULES if module.startswith("approaches/")} - {"__init__", "base"}
     files = {name for name in files if not name.startswith("_")}
     assert files == set(available_approaches())
+
+
+def test_unit_tests_stand_in_rooms_of_the_source():
+    # the contract suite, `testing`, has its own tests in tests/contract
+    tests = Path(__file__).parents[1] / "unit"
+    rooms = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")}
+    assert [room.as_posix() for room in sorted(rooms) if not (ROOT / room).is_dir()] == []
+    assert {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()} - {r.name for r in rooms} == {
+        "testing"
+    }
 
 
 def test_every_module_says_what_it_is_for():

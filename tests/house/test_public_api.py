@@ -39,7 +39,7 @@ def fresh_import() -> tuple[float, set[str]]:
         first, *rest = run.stdout.split()
         seconds.append(float(first))
         modules = set(rest)
-        if min(seconds) < 0.8:
+        if min(seconds) < 0.1:
             break
     return min(seconds), modules
 
@@ -72,17 +72,13 @@ def test_the_contract_of_the_design_is_exported():
         assert getattr(cs, name).__doc__
 
 
-@pytest.mark.parametrize("package", ["torch", "matplotlib", "sklego", "shap", "polars", "xgboost", "lightgbm"])
+@pytest.mark.parametrize("package", ["torch", "matplotlib", "numpy", "pandas", "scipy", "sklearn", "polars", "xgboost"])
 def test_import_does_not_load(fresh_import, package):
     assert package not in fresh_import[1]
 
 
-def test_import_does_not_load_scipy_stats_which_takes_half_a_second(fresh_import):
-    assert "scipy.stats" not in fresh_import[1]
-
-
-def test_import_takes_less_than_a_second(fresh_import):
-    assert fresh_import[0] < 1.0
+def test_import_takes_less_than_a_tenth_of_a_second(fresh_import):
+    assert fresh_import[0] < 0.1
 
 
 def test_explaining_with_a_plain_function_loads_neither_torch_nor_matplotlib():

@@ -160,3 +160,15 @@ def test_a_comparison_has_no_explanation_of_what_failed():
         table = cs.compare(f, X, ROWS, approaches=["independence", Later()], n_samples=20, check_draws=False)
     assert list(table.explanations) == ["independence"]
     assert table["msev"].isna().tolist() == [False, True]
+
+
+def test_plots_and_report_take_the_table_of_compare_as_it_is(tmp_path):
+    approaches = ["independence", "gaussian"]
+    table = cs.compare(f, X, ROWS, approaches=approaches, n_samples=20, n_coalitions=40, check_draws=False)
+    assert [text.get_text() for text in cs.plots.msev(table).get_yticklabels()] == [
+        text.get_text() for text in cs.plots.msev(table.explanations).get_yticklabels()
+    ]
+    cs.plots.compare(table, row=0)
+    page = cs.report(table, tmp_path / "report.html").read_text()
+    assert page == cs.report(table.explanations, tmp_path / "report.html").read_text()
+    plt.close("all")

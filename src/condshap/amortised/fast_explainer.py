@@ -232,5 +232,4 @@ def _announce_unlike(is_unlike: Masks) -> None:
             f"{listing(np.flatnonzero(is_unlike).tolist())}: they lie further from it than held-out rows do. The network "
             "extrapolates there, and its errors may be too small. explanation.unlike_pool marks these rows; "
             "fallback='exact' explains them with the explainer itself.",
-            stacklevel=3,
         )

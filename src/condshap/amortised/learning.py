@@ -23,6 +23,7 @@ from condshap.amortised.training import Lesson, train
 from condshap.exceptions import OptionError, SchemaError
 from condshap.options import check_integer, check_positive
 from condshap.runtime.announcing import announce
+from condshap.runtime.progress import progress_line
 from condshap.seeding import generator, row_keys
 from condshap.types import Floats, Indices, Outputs, Rows
 from condshap.values.links import check_probabilities, linked
@@ -96,9 +97,10 @@ def learn_pool(teacher: Teacher, rows: Rows, options: Options) -> Learned:
     check_scale(predictions, game.base_value)
     check_probabilities(game.link, predictions, what="rows of the pool")
     pupil = _Pupil.of(teacher, rows, predictions, split, options.seed)
-    tuning, judging = (
-        by_output(teacher.explain(rows[some], predictions[some])) for some in (split.tuning, split.judging)
-    )
+    with progress_line("held-out rows", show=teacher.settings.progress, leads=True):
+        tuning, judging = (
+            by_output(teacher.explain(rows[some], predictions[some])) for some in (split.tuning, split.judging)
+        )
     held_out_seconds = time.perf_counter() - start
     course = Course(teacher, rows[split.teaching], predictions[split.teaching], options.budget, options.seed)
     network, labels = _learn_until(options, course, pupil, tuning)
@@ -176,7 +178,6 @@ def _learn_until(options: Options, course: Course, pupil: _Pupil, tuning: Floats
             announce(
                 f"target={options.target:g} was not reached: the relative error on held-out rows is {found:.3g} after "
                 f"{labels.n_labels} labels. Raise the budget, or pass a larger pool.",
-                stacklevel=4,
             )
             return network, labels
         most = min(2 * most, course.most)

@@ -103,7 +103,7 @@ class Capabilities:
     draws_on_device : it has `sample_on`, see `DeviceSampler`
     knows_error : samples always have an error factor, so fit runs no pilot to measure it
     expects, expects_exactly : it has `expect`, see `Expecting`; a single outcome per coalition and row is exact
-    follows_chains : it has ``along(chain) -> approach``, a copy that draws along a causal chain by itself
+    follows_chains : it has ``along(chain) -> approach``, a copy that draws, or estimates, along a causal chain by itself
     draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
     has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread shows the training error
     is_storable : it has `to_state` and `from_state`, see `Storable`

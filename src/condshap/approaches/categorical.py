@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields
 from typing import ClassVar, TypeAlias
 
@@ -14,6 +15,8 @@ from sklearn.base import BaseEstimator
 from condshap.approaches.base import Capabilities, State
 from condshap.coalitions import CoalitionPlan
 from condshap.exceptions import OptionError, SchemaError, listing
+from condshap.numerics.cell_chains import Branches, CellChain
+from condshap.numerics.chains import Chain
 from condshap.options import as_number, check_choice
 from condshap.schema import FeatureSchema, Kind
 from condshap.storage.plain_values import restored_options, stored_options
@@ -28,6 +31,8 @@ _SUM_TOLERANCE = 1e-3
 _MAX_KEYS = 2**22  # size of the look-up table from keys to explained rows: 16 MiB
 _ROWS_AT_ONCE = 2000  # for these a key and one more column always fit: 2001 groups times 2001 levels
 _MODEL_ROWS = 2**17
+_MOST_BRANCHES = 2**20  # cells after causal chains that are held at once: some 100 MiB
+_CHAINED_ROWS = 256
 
 
 class Categorical(BaseEstimator):  # type: ignore[misc]
@@ -50,13 +55,18 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
     -----
     Appendix E of the paper. With p the counts and f the model, v(S, x) = sum p(c) f(c) / sum p(c) over the cells c with
     c_S = x_S. Such a cell already has the known columns of x, so the model predicts each cell once, whatever the coalition.
+
+    Along a causal chain v(S) is a sum over all cells that x may come to lie in, seen or not, see `numerics.cell_chains`.
     """
 
     name: ClassVar[str] = "categorical"
     supports: ClassVar[frozenset[Kind]] = frozenset({Kind.CATEGORICAL})
     handles_missing: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
-    capabilities: ClassVar[Capabilities] = Capabilities(samples=False, is_storable=True, checks_options=True)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        samples=False, is_storable=True, checks_options=True, follows_chains=True
+    )  # fmt: skip
+    chain_: Chain | None = None
 
     def __init__(self, epsilon: float = 0.001, joint_table: Table | None = None, share_unseen: bool = False) -> None:
         self.epsilon = epsilon
@@ -95,17 +105,57 @@ class Categorical(BaseEstimator):  # type: ignore[misc]
         """Sum over the cells that agree with each row of `X` (R, M) in each of `masks` (C, M); (C, R, O)."""
         rows = X.astype(np.int32)
         everything = np.ones((1, X.shape[1]), dtype=bool)
-        unseen = np.flatnonzero(self.table_.sums(rows, everything)[0, :, 0] == 0)
+        table, unseen = self.table_, np.flatnonzero(self.table_.sums(rows, everything)[0, :, 0] == 0)
+        epsilon = float(self.epsilon)
         if self.share_unseen and len(unseen):
             cells = np.unique(rows[unseen], axis=0)
-            sums = self.table_.extended(cells, float(self.epsilon), _predict(self.predict_, cells)).sums(rows, masks)
-        else:
-            sums = self.table_.sums(rows, masks)
-            if len(unseen):
-                cells, cell = np.unique(rows[unseen], axis=0, return_inverse=True)  # equal rows are predicted once
-                sums[:, unseen, 0] += float(self.epsilon)
-                sums[:, unseen, 1:] += float(self.epsilon) * _predict(self.predict_, cells)[cell.reshape(-1)]
+            table, unseen = table.extended(cells, epsilon, _predict(self.predict_, cells)), unseen[:0]
+        if self.chain_ is not None:
+            own = np.zeros(len(rows))
+            own[unseen] = epsilon
+            return self._sum_along(CellChain(table.cells, table.weights, self.chain_), rows, own, masks)
+        sums = table.sums(rows, masks)
+        if len(unseen):
+            cells, cell = np.unique(rows[unseen], axis=0, return_inverse=True)  # equal rows are predicted once
+            sums[:, unseen, 0] += epsilon
+            sums[:, unseen, 1:] += epsilon * _predict(self.predict_, cells)[cell.reshape(-1)]
         return np.asarray(sums[..., 1:] / sums[..., :1])
+
+    def along(self, chain: Chain) -> Categorical:
+        """Copy whose v(S) is that after x_known was set: nothing is drawn there either."""
+        chained = copy(self)
+        chained.chain_ = chain
+        return chained
+
+    def _sum_along(self, chain: CellChain, rows: Codes, own: Floats, masks: Masks) -> Values:
+        """Sum over the cells that rows come to lie in, (C, R, O); `own` (R,) is what their own cells count."""
+        starts = range(0, len(rows), _CHAINED_ROWS)
+        blocks = [(rows[i : i + _CHAINED_ROWS], own[i : i + _CHAINED_ROWS]) for i in starts]
+        return np.concatenate([self._sum_block(chain, *block, masks) for block in blocks], axis=1)
+
+    def _sum_block(self, chain: CellChain, rows: Codes, own: Floats, masks: Masks) -> Values:
+        values: list[Values] = []
+        waiting: list[tuple[Indices, int, Branches]] = []
+        for c, mask in enumerate(masks):
+            # rows that were set to the same have the same v(S), but for cells of their own
+            setting = np.where(mask | (own > 0)[:, None], rows, -1)
+            _, first, which = np.unique(setting, axis=0, return_index=True, return_inverse=True)
+            waiting.append((which.reshape(-1), len(first), chain.after(rows[first], own[first], mask)))
+            if c == len(masks) - 1 or sum(len(branches.rows) for *_, branches in waiting) >= _MOST_BRANCHES:
+                values += self._mean_outputs(waiting)
+                waiting = []
+        return np.stack(values)
+
+    def _mean_outputs(self, waiting: list[tuple[Indices, int, Branches]]) -> list[Values]:
+        """Mean outputs (R, O) over branches, of several coalitions at once, so that each cell is predicted once."""
+        cells = np.concatenate([branches.cells for *_, branches in waiting])
+        cells, cell = np.unique(cells, axis=0, return_inverse=True)
+        outputs, ends = _predict(self.predict_, cells), np.cumsum([len(branches.rows) for *_, branches in waiting])
+        found = []
+        for (which, n, branches), places in zip(waiting, np.split(cell.reshape(-1), ends[:-1]), strict=True):
+            means = [np.bincount(branches.rows, branches.shares * output[places], n) for output in outputs.T]
+            found.append(np.stack(means, axis=1)[which])
+        return found
 
     def to_state(self) -> State:
         """Store the cells, their weights and the model's outputs for them."""

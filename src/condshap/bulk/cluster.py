@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from dask import config
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker, wait
 
 from condshap import __version__
@@ -137,6 +138,11 @@ class _Run:
         try:
             self._client.register_plugin(plugin, name=name)
         except Exception as error:  # what cannot be pickled, or unpickled there, fails in many ways
+            if self._client.status != "running":
+                raise ClusterError(
+                    f"the cluster must be up, but its client has lost it or is closed ({type(error).__name__}: {error}). "
+                    f"{_KEPT}"
+                ) from None
             raise ClusterError(
                 f"explainer and model must be loadable on the workers, which need condshap {__version__} and the model's "
                 f"packages, but sending them failed with {type(error).__name__}: {error}."
@@ -164,9 +170,7 @@ class _Run:
                         continue
                     if done.warnings and not has_warned:  # of a part: the others tend to say the same
                         has_warned = True
-                        announce(
-                            f"{done.warnings[0]} (In {done.part.text}; not repeated for other parts.)", stacklevel=2
-                        )
+                        announce(f"{done.warnings[0]} (In {done.part.text}; not repeated for other parts.)")
                     yield done
         finally:
             if running and self._client.status == "running":
@@ -179,7 +183,9 @@ class _Run:
         return _AHEAD * max(1, n_threads)
 
     def _submit(self, name: str, part: Part, table: Any) -> Future:
-        return self._client.submit(_explain, name, part, table, key=f"{name}-part-{part.number}", pure=False)
+        # rows are large, which is meant, so Dask need not warn of it
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1GiB"}):
+            return self._client.submit(_explain, name, part, table, key=f"{name}-part-{part.number}", pure=False)
 
     def _some(self, running: dict[Future, Part]) -> list[Future]:
         """Tasks that have ended; an error if there is nobody any more to end one."""

@@ -95,7 +95,7 @@ class ExplanationSet:
     def summary(self) -> pd.DataFrame:
         """One line per player (and output) over all rows, read part by part.
 
-        Columns: mean of the sizes |value|, mean, smallest and largest value, and mean error, which bounds that of the means.
+        Columns: mean size, mean, smallest and largest value, and mean error, which bounds that of the means.
         """
         from condshap.bulk.summing import summarise
 

@@ -16,6 +16,7 @@ import numpy as np
 from condshap.bulk.source import Piece
 from condshap.bulk.wanted import Wanted
 from condshap.exceptions import CondShapError, OptionError, SchemaError, StorageError, listing
+from condshap.runtime.progress import Line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,8 +60,8 @@ class Plan:
         return sum(part.n_rows for part in self.parts)
 
 
-def make_plan(pieces: Iterable[Piece], wanted: Wanted, rows_per_part: int) -> Plan:
-    """Go through all rows once."""
+def make_plan(pieces: Iterable[Piece], wanted: Wanted, rows_per_part: int, line: Line) -> Plan:
+    """Go through all rows once, and tell the line how many they are so far."""
     parts: list[Part] = []
     keys = _Keys(wanted.key)
     for piece in pieces:
@@ -69,6 +70,7 @@ def make_plan(pieces: Iterable[Piece], wanted: Wanted, rows_per_part: int) -> Pl
                 part = Part(len(parts), piece.name, start, len(rows), _digest(rows))
                 keys.add(rows, part)
                 parts.append(part)
+                line.update(len(rows))
         except (StorageError, SchemaError) as error:
             return Plan(tuple(parts), piece.name, error)
     keys.check(pieces, wanted)

@@ -77,7 +77,9 @@ def _run(maker: Maker, pieces: list[Piece], folder: Path, options: Options, runn
         begin(folder, facts)
     else:
         check_run(known.run, facts, folder)
-    plan = make_plan(pieces, wanted, size)
+    show = None if maker.progress == "auto" else bool(maker.progress)
+    with progress_line("reading", show=show) as line:
+        plan = make_plan(pieces, wanted, size, line)
     if known is None or known.plan is None or check_source(known, plan):
         note_plan(folder, plan)
     done = {} if known is None else known.done
@@ -86,13 +88,13 @@ def _run(maker: Maker, pieces: list[Piece], folder: Path, options: Options, runn
     rows = read_parts(pieces, wanted, size, missing)
     work = Work(maker.explain, wanted, options.values == "compact")
     with _noting_failure(folder, plan):
-        _explain(runner(work, rows, folder), folder, plan, missing, maker.progress)
+        _explain(runner(work, rows, folder), folder, plan, missing, show)
 
 
-def _explain(finished: Iterator[Done], folder: Path, plan: Plan, missing: list[Part], progress: str | bool) -> None:
+def _explain(finished: Iterator[Done], folder: Path, plan: Plan, missing: list[Part], show: bool | None) -> None:
     """Write down every part that is finished, and show how far it is."""
     n_missing = sum(part.n_rows for part in missing)
-    show, n_before = None if progress == "auto" else bool(progress), plan.n_rows - n_missing
+    n_before = plan.n_rows - n_missing
     with progress_line("explaining", show=show, total=n_missing) as line:
         note = f"{n_before:,} finished before" if n_before else None
         for done in finished:

@@ -24,6 +24,7 @@ from condshap.cli.options import (
     Settings,
     TrainFile,
     TrustModel,
+    read_level,
     takes_settings,
 )
 from condshap.cli.screen import (
@@ -97,8 +98,8 @@ def explain(
     out: Annotated[
         Path,
         typer.Option(
-            help="Explanation file to write, .parquet; read it with condshap.load_explanation. Or a folder, for many rows; "
-            "open it with condshap.open_explanations."
+            help="Explanation file to write, .parquet; in Python, load_explanation reads it. Or a folder, for many rows, "
+            "that open_explanations opens."
         ),
     ],
     settings: Settings,
@@ -108,7 +109,12 @@ def explain(
     train: Annotated[Path | None, typer.Option(help="Training rows: .csv or .parquet.")] = None,
     approach: ApproachName = DEFAULT_APPROACH,
     loss: Annotated[
-        LossName | None, typer.Option(help="Explain this loss instead of predictions: which features the model needs.")
+        LossName | None,
+        typer.Option(
+            metavar="<loss>",
+            help="Explain this loss instead of predictions, squared_error, absolute_error or log_loss: which features the "
+            "model needs.",
+        ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="With --loss: column of the rows with the true answers.")] = None,
     rows_per_part: RowsPerPart = None,
@@ -182,7 +188,8 @@ def compare(
     settings: Settings,
     approach: ApproachNames = None,
     level: Annotated[
-        float, typer.Option(min=0.5, max=0.9999, help="Level of the confidence intervals over rows.")
+        float,
+        typer.Option(callback=read_level, help="Level of the confidence intervals over rows, from 0.5 to 0.9999."),
     ] = 0.95,
     trust_model: TrustModel = False,
     as_json: AsJson = False,

@@ -29,7 +29,10 @@ Columns = Annotated[
     list[str] | None, typer.Option("--column", help="Many rows: column to carry along; may be repeated.")
 ]
 KeyColumn = Annotated[str | None, typer.Option(help="Many rows: column that identifies each row.")]
-Values = Annotated[Kept, typer.Option(help="Many rows: compact leaves out v(S) and the rows themselves.")]
+Values = Annotated[
+    Kept,
+    typer.Option(metavar="<kept>", help="Many rows: full, or compact, which leaves out v(S) and the rows themselves."),
+]
 Cluster = Annotated[str | None, typer.Option(help="Many rows: address of a Dask scheduler, such as tcp://host:8786.")]
 Workers = Annotated[int | None, typer.Option(help="Many rows: number of local worker processes.")]
 Resume = Annotated[bool, typer.Option(help="Many rows: continue the run in the folder; otherwise it must be empty.")]

@@ -91,7 +91,7 @@ class Settings:
     n_coalitions: Annotated[
         str | None,
         typer.Option(
-            metavar="INTEGER|auto",
+            metavar="<int|auto>",
             help="Coalitions, including the empty and the grand one; auto: as many as --tolerance needs.",
         ),
     ] = None
@@ -103,7 +103,8 @@ class Settings:
         None
     )
     base_value: Annotated[
-        list[float] | None, typer.Option(help="v of the empty coalition; repeat the option for several outputs.")
+        list[float] | None,
+        typer.Option(metavar="<float>", help="v of the empty coalition; repeat the option for several outputs."),
     ] = None
     output: Annotated[
         str | None,
@@ -112,15 +113,16 @@ class Settings:
     causal_ordering: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMNS",
+            metavar="<columns>",
             help="Columns of one component, separated by commas; repeat the option for the next component, causes first.",
         ),
     ] = None
     confounding: Annotated[
         list[YesNo] | None,
         typer.Option(
+            metavar="<yes|no>",
             help="With --causal-ordering: causal values. Whether something unseen causes the columns of a component "
-            "together; give it once for all components, or once for each."
+            "together; give it once for all components, or once for each.",
         ),
     ] = None
     asymmetric: Annotated[
@@ -129,7 +131,9 @@ class Settings:
     additive: Annotated[
         Additive,
         typer.Option(
-            help="Whether the model is a sum of one function per feature, which needs no samples; 'yes' is put to the test."
+            metavar="<answer>",
+            help="Whether the model is a sum of one function per feature, which needs no samples: yes, which is put to the "
+            "test, no or auto.",
         ),
     ] = Additive.auto
     check_draws: Annotated[
@@ -247,6 +251,13 @@ def is_given(name: str, context: typer.Context) -> bool:
     """Whether the user gave an option, rather than leaving it at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def read_level(level: float) -> float:
+    """Level of an interval; its range stands in the help, where that of an option's type would widen the table."""
+    if not 0.5 <= level <= 0.9999:
+        raise typer.BadParameter(f"must be from 0.5 to 0.9999, got {level}.")
+    return level
 
 
 def read_output(output: str | None) -> str | int | None:

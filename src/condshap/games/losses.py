@@ -93,7 +93,6 @@ class LogLosses(Losses):
                 "probabilities of the true class must be above 0 for a finite log loss, got 0 for some coalitions of rows "
                 f"{listing(rows.tolist())}. They count as {_FLOOR:.2g}, as in scikit-learn, which alone decides how large "
                 "the loss is there. Calibrate or smooth the model, or use 'squared_error'.",
-                stacklevel=3,
             )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import CondShapWarning, OptionError, SchemaError, listing
+from condshap.runtime.announcing import level_of_user
 from condshap.tables.reading import plain_array, to_pandas
 from condshap.types import Indices
 
@@ -193,7 +194,7 @@ def _warn_if_uneven(times: pd.Index[Any]) -> None:
             f"than the others, the first one from '{times[i]}' to '{times[i + 1]}'. Reindex the series if times are "
             "missing, which makes them gaps, or number its rows with reset_index(drop=True) if they are not.",
             CondShapWarning,
-            stacklevel=4,
+            stacklevel=level_of_user(),
         )
 
 

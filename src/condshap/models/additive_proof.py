@@ -92,4 +92,4 @@ def warn_if_missed(met: Masks) -> None:
         f"to explain, positions {listing(missed.tolist())}, are not such sums: it changes between the values at which it "
         "was tried. These rows were predicted by the model itself. Set additive=False to have it predict all rows."
     )
-    announce(text, stacklevel=3)
+    announce(text)

@@ -46,7 +46,7 @@ def compare(
 
     Parameters
     ----------
-    explanations : explanations of the same rows, as a list or as a mapping by name
+    explanations : explanations of the same rows, as a list, by name, or as the table of `compare`
     row : position or index label of the explained row
     names : names of the explanations; by default their approaches
     output : name or position of the output, if the model has several

@@ -51,8 +51,8 @@ def msev(
 
     Parameters
     ----------
-    explanations : explanations with the same rows, model and base value, as a list or as a mapping by name. If coalitions
-        differ, MSEv is over those that all of them share, with a warning
+    explanations : explanations with the same rows, model and base value, as a list, by name, or as what `compare` gave. If
+        coalitions differ, MSEv is over those that all of them share, with a warning
     by : "overall"; "row" for each row's difference from the first explanation, sorted (with a single explanation, each row's
         MSEv); or "size" for the MSEv by number of players in the coalition
     names : names of the explanations; by default their approaches

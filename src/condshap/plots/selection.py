@@ -15,7 +15,7 @@ from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.owen import OwenValues
 from condshap.options import check_integer, find_named
-from condshap.ranking import by_name
+from condshap.ranking import by_name, kept_explanations
 from condshap.tables.feature_columns import feature_columns
 from condshap.tables.reading import Column
 from condshap.types import Floats, Indices
@@ -216,6 +216,7 @@ def make_lines(importance: Floats, max_features: Any, *, sort: bool = True) -> L
 
 def named(explanations: Explanations, names: Sequence[str] | None = None) -> dict[str, Explanation]:
     """Explanations by name: as given, or by their approach, with a number where one comes again."""
+    explanations = kept_explanations(explanations)
     if isinstance(explanations, Explanation):
         explanations = [explanations]
     found = list(explanations.values()) if isinstance(explanations, Mapping) else list(explanations)

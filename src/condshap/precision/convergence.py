@@ -241,7 +241,6 @@ def _announce(settled: list[_Settled], result: Converged, goal: Goal) -> None:
                 f"{MISSED} {goal.tolerance:.3g} of every row's spread, but {chosen.sum()} "
                 f"of {len(total)} rows have up to {total[chosen].max():.3g} with up to {len(result.plan.masks)} coalitions. "
                 f"{reason}",
-                stacklevel=5,
             )
 
 

@@ -204,5 +204,4 @@ def _warn_if_missed(errors: Floats, target: float) -> None:
             f"target_error={target:g} was not reached for {int(missed.sum())} of {len(errors)} rows, even with {_CAP} "
             f"samples for the coalition that needs most; the largest Monte Carlo standard error is {errors.max():.3g}. "
             "Choose a larger target_error.",
-            stacklevel=4,
         )

@@ -25,7 +25,7 @@ from condshap.games.interactions import Interactions
 from condshap.games.loss_explanation import LossExplanation
 from condshap.numerics.readable import estimate, interval, number
 from condshap.options import as_path
-from condshap.ranking import comparable
+from condshap.ranking import comparable, kept_explanations
 from condshap.reporting.outside_training import Outside, find_outside
 from condshap.reporting.payload import pack, words_of
 from condshap.reporting.quality import against_the_best, best_of, describe, judge, look_of_draws, notes, shared_first
@@ -70,8 +70,8 @@ def report(
     Parameters
     ----------
     explanations : one, or several with the same rows, players, outputs, model and base value, for example by different
-        approaches, as a list or by name. If their coalitions differ, MSEv is over those that all of them share, with a
-        warning. Or loss explanations of the same loss
+        approaches, as a list, by name, or as the table of `compare`. If their coalitions differ, MSEv is over those that
+        all of them share, with a warning. Or loss explanations of the same loss
     path : file to write; an existing file is replaced
     names : one name per explanation; by default their approaches
     title : title of the page
@@ -92,6 +92,7 @@ def report(
     ...     cs.report(explanation, f"{folder}/report.html", train=X).name
     'report.html'
     """
+    explanations = kept_explanations(explanations)
     if isinstance(explanations, Mapping) and names is None:
         names = list(explanations)
     given = _listed(list(explanations.values()) if isinstance(explanations, Mapping) else explanations)

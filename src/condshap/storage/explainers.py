@@ -27,6 +27,7 @@ from condshap.models.predictor import Predictor
 from condshap.models.read_additive import kind_of_reading, read_function
 from condshap.numerics.additive import AdditiveFunction
 from condshap.options import as_path
+from condshap.runtime.announcing import level_of_user
 from condshap.runtime.devices import find_accelerator
 from condshap.schema import FeatureSchema
 from condshap.storage.digests import with_other_model
@@ -279,5 +280,5 @@ def _compare_predictions(game: Game, outputs: Outputs) -> Game:
         f"rows differ from the saved ones by up to {apart:.3g}, where the largest is {scale:.3g}. The base value, and "
         "whatever else was learned from the model, belong to the other one: fit a new explainer unless you mean this."
     )
-    warnings.warn(message, CondShapWarning, stacklevel=3)
+    warnings.warn(message, CondShapWarning, stacklevel=level_of_user())
     return replace(game, warnings=(*game.warnings, message), made_by=with_other_model(game.made_by, found))

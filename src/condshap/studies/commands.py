@@ -11,7 +11,9 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -200,11 +202,13 @@ def list_studies(given: argparse.Namespace) -> int:
         print(json.dumps([_entry_facts(name, entry) for name, entry in STUDIES.items()], indent=2))
         return 0
     width = max(map(len, STUDIES))
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize  # a line each for programs
     for name, entry in STUDIES.items():
         study = entry.study
         cells = "1 cell" if len(study.cells) == 1 else f"{len(study.cells)} cells"
         size = f"{cells}, {len(study.methods)} methods, R = {len(study.repetitions)}"
-        print(f"{name:{width}}  {entry.about}" + (f"; {size}" if study.cells else ""))
+        line = f"{name:{width}}  {entry.about}" + (f"; {size}" if study.cells else "")
+        print(textwrap.fill(line, columns, subsequent_indent=" " * (width + 2)))
     return 0
 
 

@@ -10,7 +10,8 @@ of phi given x_S. With w the votes,
     \quad w \ge 0, \; \sum_i w_i = 1.
 
 w_0 is half the networks and half the first linear member, and lambda twice the standard error of the difference between the
-losses of these two: what a hundred rows cannot tell is shared out. With 500 rows or more lambda is 0.
+losses of these two: what a hundred rows cannot tell is shared out. With 500 rows or more lambda is 0, and so it is where
+columns have levels, of which the linear member knows less than the networks.
 
 phi holds the columns themselves and random waves cos(a'x + b), so that means count, and so do shapes and what hidden
 features have to do with each other. No model is asked. Members are judged on rows that they have not seen.
@@ -61,7 +62,8 @@ def learn_votes(
     if len(masks) == 0 or networks.held_out_.size == 0:
         return only_networks(companions)
     gram, products = judge_members(networks, companions, X, masks, probabilities, seed=seed)
-    prior = half_linear(len(networks.linear_names) if len(X) < _FEW_ROWS else 0, len(companions))
+    is_shared = len(X) < _FEW_ROWS and not networks.fitted_.columns.atoms.n_levels.any()
+    prior = half_linear(len(networks.linear_names) if is_shared else 0, len(companions))
     return in_hundredths(simplex_least_squares(*doubted(gram, products, prior)))
 
 

@@ -43,7 +43,7 @@ def check_intervenes(parts: Sequence[Part]) -> None:
     """Refuse approaches that cannot draw along a chain."""
     for part in parts:
         name = part.approach.name
-        if not part.can.samples:
+        if not (part.can.samples or part.can.follows_chains):
             raise ApproachError(
                 f"causal values need an approach that samples, got '{name}', which estimates conditional expectations "
                 "directly. Use another approach, such as 'vaeac', or leave out confounding."

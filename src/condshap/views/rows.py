@@ -64,9 +64,18 @@ def row_positions(labels: pd.Index[Any], rows: Any) -> Indices:
     """
     if isinstance(rows, _LABELS):
         return np.array([find_row(labels, rows)])
-    if isinstance(rows, (list, pd.Index, np.ndarray)) and any(isinstance(row, _LABELS) for row in rows):
+    if isinstance(rows, (list, pd.Index, pd.Series, np.ndarray)) and any(isinstance(row, _LABELS) for row in rows):
         return np.array([find_row(labels, row) for row in rows])
-    return np.atleast_1d(np.arange(len(labels))[rows])
+    n_rows = len(labels)
+    try:
+        return np.atleast_1d(np.arange(n_rows)[rows])
+    except (IndexError, TypeError, ValueError):
+        if isinstance(rows, (int, np.integer)):
+            raise IndexError(f"row must be a position below {n_rows}, the number of rows, got {rows!r}.") from None
+        raise OptionError(
+            f"rows must be positions below {n_rows}, labels, a slice of positions or a mask of {n_rows} entries, got "
+            f"{listing(rows) if isinstance(rows, list) else repr(rows)}. Write e.g. [0, 1] or 0:2."
+        ) from None
 
 
 def _are_own(labels: pd.Index[Any]) -> bool:

@@ -109,7 +109,14 @@ def _without_only_output(key: Any, explanation: Explanation) -> Any:
     is_long = isinstance(key, tuple) and (len(key) == 3 or any(part is Ellipsis for part in key[:-1]))
     if not is_long or explanation.values.ndim == 3 or not isinstance(key[-1], str):
         return key
-    return key[:-1] if key[-1] in explanation.output_names and key[-1] not in explanation.player_names else key
+    players, outputs = explanation.player_names, explanation.output_names
+    if find_named("players", key[-1], players) is not None:
+        return key
+    if key[-1] not in outputs:
+        raise OptionError(
+            f"players must be among {listing(players)}, and the only output is {outputs[0]!r}, got {key[-1]!r}."
+        )
+    return key[:-1]
 
 
 def _split(key: Any, n_axes: int) -> list[Any]:

@@ -115,6 +115,16 @@ def test_a_pool_that_cannot_teach_is_refused(explainer, normals, pool, held_out,
         explainer.amortise(pool(normals[300:800]), budget="200 rows", calibration_rows=held_out)
 
 
+def test_a_log_says_what_is_being_done(normals, quick_training, capsys):
+    shown = cs.Explainer(curved, approach="gaussian", progress=True, check_draws=False).fit(normals[:300])
+    capsys.readouterr()
+    shown.amortise(normals[300:600], budget="150 rows", calibration_rows=30)
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("held-out rows, explaining: ") for line in lines)
+    assert any(line.startswith("explaining rows to learn from: 150 of 150 rows") for line in lines)
+    assert lines[-1].startswith("training")
+
+
 def test_only_a_fitted_explainer_can_teach(normals):
     with pytest.raises(cs.CondShapError, match="fitted"):
         cs.Explainer(curved).amortise(normals)

@@ -17,6 +17,7 @@ import condshap as cs
 from condshap.approaches import Categorical
 from condshap.coalitions import all_coalitions, make_plan
 from condshap.exceptions import OptionError, SchemaError
+from condshap.numerics.chains import Chain
 from condshap.schema import FeatureSchema
 
 LEVELS = {"colour": ["blue", "green", "red"], "size": ["large", "small"], "shape": ["a", "b", "c", "d"]}
@@ -265,3 +266,69 @@ def test_twenty_binary_features_and_many_rows_take_seconds():
     values = fitted.estimate(rows[100_000:], plan.masks)
     assert time.process_time() - start < 10  # about 0.8 s on a free core
     assert np.isfinite(values).all()
+
+
+def brute_force_along(train, row, mask, components, confounded, own):
+    """v(S) after x_S was set, (O,): every cell that the row may come to lie in, in a list, one component after the other."""
+    cells, weights = np.concatenate([train, row[None]]), np.append(np.ones(len(train)), own)
+    states, earlier = [(row, 1.0)], []
+    for component, is_confounded in zip(components, confounded, strict=True):
+        new = [j for j in component if not mask[j]]
+        given = earlier if is_confounded else earlier + [j for j in component if mask[j]]
+        following = []
+        for state, share in states if new else []:
+            p = np.where((cells[:, given] == state[given]).all(axis=1), weights, 0.0)
+            p = p if p.sum() else weights
+            for cell, part in zip(cells, p / p.sum(), strict=True):
+                moved = state.copy()
+                moved[new] = cell[new]
+                following += [(moved, share * part)] if part else []
+        states, earlier = following or states, earlier + component
+    return sum(share * outputs(state[None])[0] for state, share in states)
+
+
+CHAINS = {
+    "single": ([[1], [0], [2]], (False, False, False)),
+    "mixed": ([[2, 0], [1]], (True, False)),
+    "within": ([[0], [1, 2]], (False, True)),
+    "marginal": ([[0, 1, 2]], (True,)),
+}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("name", CHAINS)
+def test_along_a_causal_chain_all_cells_that_rows_may_come_to_lie_in_are_summed(name, shared):
+    components, confounded = CHAINS[name]
+    schema = FeatureSchema.learn(table(40))
+    # few rows, so that what was set and drawn often agrees with none of them
+    train, rows = schema.encode(table(9, seed=3)), schema.encode(table(8, seed=4))
+    approach = fit(Categorical(epsilon=0.5, share_unseen=shared), train, schema)
+    is_seen = np.array([(train == row).all(axis=1).any() for row in rows])
+    assert 0 < is_seen.sum() < len(rows)
+    masks = all_coalitions(3).masks[1:-1]
+    chain = Chain(np.array([np.isin(np.arange(3), one) for one in components]), confounded)
+    found = approach.along(chain).estimate(rows, masks)
+    unseen = np.unique(rows[~is_seen], axis=0)
+    for (c, mask), (i, row) in itertools.product(enumerate(masks), enumerate(rows)):
+        # with shared cells every unseen one is a training row that counts 0.5: twice as many rows, all of weight 1
+        cells = np.concatenate([train, train, unseen]) if shared else train
+        wanted = brute_force_along(cells, row, mask, components, confounded, 0.0 if shared or is_seen[i] else 0.5)
+        np.testing.assert_allclose(found[c, i], wanted, rtol=1e-12, err_msg=f"{mask}, row {i}")
+    alone = approach.along(chain).estimate(rows[2:3], masks)
+    if not shared:
+        np.testing.assert_array_equal(alone[:, 0], found[:, 2])
+    assert approach.chain_ is None  # the copy alone follows the chain
+
+
+def test_causal_values_of_levels_are_exact_and_one_confounded_component_is_the_marginal_game():
+    frame = table(60)
+
+    def model(X):
+        return outputs(np.column_stack([X[name].cat.codes for name in LEVELS]))[:, 0]
+
+    options = {"causal_ordering": [list(LEVELS)], "confounding": True, "progress": False, "check_draws": False}
+    causal = cs.explain(model, frame, frame[:5], approach="categorical", **options)
+    marginal = cs.explain(model, frame, frame[:5], approach="independence", n_samples=60, progress=False)
+    np.testing.assert_allclose(causal.values, marginal.values, atol=1e-12)
+    assert not causal.std_errors.any()
+    assert not causal.has_msev

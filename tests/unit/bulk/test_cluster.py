@@ -18,6 +18,8 @@ dask = pytest.importorskip("dask")
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
+PATIENCE = 60  # seconds in which processes end on a busy machine
+
 
 def start_cluster():
     quiet = {"dashboard_address": ":0", "silence_logs": 50}
@@ -30,11 +32,11 @@ def client():
     limits = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.memory.pause": False}
     with dask.config.set(limits):
         cluster = start_cluster()
-        client = distributed.Client(cluster, timeout="5s")
+        client = distributed.Client(cluster, timeout="10s")  # so long it looks for a scheduler that is gone
         yield client
         if cluster.status == distributed.Status.running:  # the last test closes it
-            client.close(timeout=5)
-            cluster.close(timeout=10)
+            client.close(timeout=PATIENCE)
+            cluster.close(timeout=PATIENCE)
 
 
 def once(mark, act, X):
@@ -139,6 +141,20 @@ def test_an_address_without_a_scheduler_is_refused(explainer, source, tmp_path, 
         explainer.explain_dataset(source, tmp_path / "out", cluster="tcp://127.0.0.1:9")
 
 
+def test_a_client_that_is_closed_is_refused_for_that(explainer, source, tmp_path):
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=":0", set_as_default=False) as closed:
+        pass
+    with pytest.raises(cs.CondShapError, match="the cluster must be up, but its client has lost it or is closed"):
+        explainer.explain_dataset(source, tmp_path / "out", cluster=closed)
+
+
+@pytest.mark.filterwarnings("error:Sending large graph")
+def test_large_rows_are_sent_without_dasks_advice(client, explainer, rows, tmp_path):
+    rows.assign(text="x" * 2**18 + rows["id"].astype(str)).to_parquet(tmp_path / "rows.parquet")  # 12 MiB
+    found = explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", columns=["text"], cluster=client)
+    assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
+
+
 def test_an_address_is_connected_to(client, explainer, rows, source, tmp_path):
     found = explainer.explain_dataset(source, tmp_path / "out", cluster=client.scheduler.address)
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
@@ -210,7 +226,7 @@ def test_a_cluster_that_goes_away_is_a_clear_error_and_nothing_finished_is_lost(
     def close_later():
         while len(list(out.glob("part-*"))) < 2:
             time.sleep(0.05)
-        client.cluster.close(timeout=5)
+        client.cluster.close(timeout=PATIENCE)
 
     closer = threading.Thread(target=close_later)
     closer.start()

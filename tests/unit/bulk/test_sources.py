@@ -1,5 +1,7 @@
 """Every kind of source gives the numbers of `explain` for the same rows, and rows that are like those of the training."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -195,3 +197,10 @@ def test_a_seed_that_was_set_after_the_fit_counts(explainer, source, rows, tmp_p
     found = other.explain_dataset(source, tmp_path / "out").to_explanation()
     assert_same(found, other.explain(rows[FEATURES]))
     assert not np.array_equal(found.values, explainer.explain(rows[FEATURES]).values)
+
+
+def test_a_log_says_how_many_rows_were_read_and_explained(source, tmp_path, capsys):
+    fitted = explainer_of(make_rows(120), progress=True)
+    capsys.readouterr()
+    fitted.explain_dataset(source, tmp_path / "out", rows_per_part=10)
+    assert re.fullmatch(r"reading: 47 rows, .*\nexplaining: 47 of 47 rows, .*\n", capsys.readouterr().err)

@@ -109,3 +109,11 @@ def test_the_help_of_every_command_has_an_example(command: str) -> None:
     text = run(command, "--help").output
     assert f"condshap {command}" in text.partition("Example:")[2]
     assert "--json" in text
+
+
+@pytest.mark.parametrize("command", ["demo", "fit", "explain", "compare", "report", "plot"])
+def test_help_cuts_no_word_on_a_narrow_terminal(command: str, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run(command, "--help").output
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text

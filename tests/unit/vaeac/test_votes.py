@@ -9,7 +9,15 @@ from condshap.coalitions import all_coalitions
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.mixture import share_out
-from condshap.vaeac.votes import Features, doubted, half_linear, learn_votes, simplex_least_squares
+from condshap.vaeac.votes import (
+    Features,
+    doubted,
+    half_linear,
+    in_hundredths,
+    judge_members,
+    learn_votes,
+    simplex_least_squares,
+)
 
 PLAN = all_coalitions(4).mask_distribution()
 
@@ -105,6 +113,16 @@ def test_without_a_linear_member_there_is_nothing_to_share_with():
     found = doubted(gram, products, half_linear(0, 0))
     for part, plain in zip(found, (gram, products), strict=True):
         assert np.array_equal(part, plain.sum(axis=0))
+
+
+@pytest.mark.parametrize(("n_levels", "is_shared"), [((0, 0, 3, 3), False), ((0, 0, 0, 0), True)])
+def test_only_tables_of_numbers_share_votes(n_levels, is_shared):
+    X = rows(0.5, n=100)
+    networks = Networks(VAEACConfig(epochs=20)).fit(X, n_levels, seed=1)
+    companions = Companions.learn(networks, X, seed=0)
+    gram, products = judge_members(networks, companions, X, *PLAN, seed=0)
+    alone = in_hundredths(simplex_least_squares(gram.sum(axis=0), products.sum(axis=0)))
+    assert np.array_equal(learn_votes(networks, companions, X, *PLAN, seed=0), alone) != is_shared
 
 
 def test_functions_of_rows_see_dependence_that_means_do_not():

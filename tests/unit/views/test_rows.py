@@ -72,6 +72,7 @@ def test_several_rows_are_found_by_their_labels():
     assert row_positions(labels, ["z", "x"]).tolist() == [2, 0]
     assert row_positions(labels, np.array(["z", "x"])).tolist() == [2, 0]
     assert row_positions(labels, pd.Index(["y"])).tolist() == [1]
+    assert row_positions(labels, pd.Series(["y", "x"])).tolist() == [1, 0]
     assert row_positions(labels, [True, False, True]).tolist() == [0, 2]
 
 

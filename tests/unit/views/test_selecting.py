@@ -211,6 +211,12 @@ def test_a_notebook_shows_some_players_and_what_is_not_selected(single):
         (np.s_[..., ...], "at most once"),
         (np.s_[:, :, 0], "one output only"),
         (np.s_[[[0, 1]], 0], "one dimension"),
+        (np.s_[..., "e"], r"players must be among .* the only output is 'output', got 'e'"),
+        (np.s_["a":"b"], r"rows must be .*slice of positions.*got slice\('a', 'b', None\)"),
+        (np.s_[[0, 99]], r"rows must be positions below 6.*got \[0, 99\]"),
+        (np.s_[[True, False]], "a mask of 6 entries"),
+        (np.s_[1.5], r"rows must be positions.*got 1\.5"),
+        (np.s_[{"a": 1}], r"rows must be positions"),
     ],
     ids=str,
 )

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from condshap.studies.pages.markdown import markdown, wrapped
 from condshap.studies.pages.published import published_for
 from condshap.studies.pages.reasons import Reasons
-from condshap.studies.pages.study_page import NAMES, OLDER, cell_name, markdown, number
+from condshap.studies.pages.study_page import NAMES, OLDER, cell_name, number
 from condshap.studies.pages.summary import Results, best_method, mean_and_error, ratio_of_means
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import STUDIES, Entry
@@ -132,7 +133,7 @@ def overview_page(lines: Sequence[Line], command: str, reasons: Reasons, notes: 
         head = f"### {name}: {NAMES[own[0].criterion]}, coalitions by the law of R's shapr" if own else ""
         parts += [f"{head}\n\nNot counted above.\n\n{_cells(own, reasons)}"] if own else []
     parts += [f"## Notes\n\n{notes.strip()}"] if notes.strip() else []
-    return "\n\n".join(parts) + "\n"
+    return wrapped("\n\n".join(parts) + "\n")
 
 
 def _studies(lines: Sequence[Line]) -> str:

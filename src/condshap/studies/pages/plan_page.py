@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
-from condshap.studies.pages.study_page import cell_name, markdown
+from condshap.studies.pages.markdown import markdown
+from condshap.studies.pages.study_page import cell_name
 from condshap.studies.running.planning import SLOW_MINUTES, Open, Plan
 
 

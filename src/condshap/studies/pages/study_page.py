@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 import pandas as pd
 
+from condshap.studies.pages.markdown import markdown, wrapped
 from condshap.studies.pages.reasons import Reasons
 from condshap.studies.pages.summary import Results, agreements, summarise
 from condshap.studies.problems.cells import Cell
@@ -31,13 +32,6 @@ LARGE = 50
 """Features from which on a cell's minutes and memory are shown."""
 N_ERRORS = 2.0
 """How many of our standard errors a mean must exceed the paper's by before it is called worse."""
-
-
-def markdown(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Table as Markdown."""
-    rows = [f"| {' | '.join(parts)} |" for parts in (heads, *lines)]
-    rows.insert(1, f"|{' --- |' * len(heads)}")
-    return "\n".join(rows)
 
 
 def cell_name(cell: Cell) -> str:
@@ -72,13 +66,10 @@ def study_page(entry: Entry, results: Results, command: str, notes: str = "", re
     else:
         parts += [_by_cell(summary[summary["criterion"] == name], results, name) for name in entry.criteria]
         parts.append(_over_reference(summary[summary["criterion"] == entry.criteria[0]], results, entry))
-    parts += [
-        _ranking(results, entry.criteria[0]),
-        _worse(summary, results, entry.criteria[0]),
-        _not_run(results, reasons),
-    ]
+    first = entry.criteria[0]
+    parts += [_ranking(results, first), _worse(summary, results, first), _not_run(results, reasons)]
     parts += [_truth_error(results), _large_cells(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return wrapped("\n\n".join(part for part in parts if part) + "\n")
 
 
 def number(value: float) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from condshap.exceptions import StorageError
+from condshap.studies.pages.markdown import markdown, wrapped
 from condshap.studies.pages.published import published_minutes
-from condshap.studies.pages.study_page import markdown
 from condshap.studies.pages.summary import Results, mean_and_error, read_results
 from condshap.studies.running.catalogue import STUDIES
 
@@ -84,7 +84,7 @@ def times_page(
         return table.to_csv(index=False, float_format="%.6g")
     parts = [f"# {TIMES}", LEGEND, "\n".join(f"- {name}" for name in machines), f"Made by `{command}`."]
     parts += [f"## {name}\n\n{_table(some)}" for name, some in table.groupby("study", sort=False)]
-    return "\n\n".join(parts) + "\n"
+    return wrapped("\n\n".join(parts) + "\n")
 
 
 def _table(table: pd.DataFrame) -> str:
