@@ -3,7 +3,7 @@
 Answer: hardly. Of 22 cells 13 got better, and two worse by more than 5 % and two standard errors; of these the categorical
 one is not worse on new repetitions; Burr data with M = 5 and N = 1000 are, so that loss is probably real.
 
-Before is docs/results/data, run by the default that had none of the three. After are the stores
+Before is docs/results/data/older, run by the default that had none of the three. After are the stores
 ``results/default_change-STUDY.jsonl``, made by ``condshap study run STUDY --methods vaeac --repetitions 5`` with filters.
 Repetitions have the same data and forests, so differences are paired. Of 22 cells with so few
 repetitions one or two are worse by two standard errors by chance; so the two that were got new ones, from 10 on, by both
@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.lib.report import FOLDER, parser, publish, table
 
-BEFORE = Path(__file__).parents[2] / "docs" / "results" / "data"
+BEFORE = Path(__file__).parents[2] / "docs" / "results" / "data" / "older"
 STUDIES = ("continuous-low", "mixed-low", "categorical")
 Cells = dict[str, dict[int, dict[str, Any]]]
 

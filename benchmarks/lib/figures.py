@@ -2,7 +2,8 @@
 
 ``peers/linear/lines/gaussian/cpu`` reads ``benchmarks/results/peers.json``: a step into an object is one of its keys, a step
 into a list keeps the items that hold that value, or all of its words. ``continuous-low/M=5 N=1000/vaeac/ec1`` reads lines of
-``docs/results/data/continuous-low.jsonl``. A key of several items is their mean, so that repetitions are averaged.
+``docs/results/data/continuous-low.jsonl``, and where a cell has none of a method, those of an older default beside them. A
+key of several items is their mean, so that repetitions are averaged.
 """
 
 from __future__ import annotations
@@ -25,10 +26,22 @@ def load(name: str) -> Any:
         if path.suffix == ".json" and path.exists():
             return json.loads(path.read_text())["results"]
         if path.exists():
-            return [json.loads(line) for line in path.read_text().splitlines()]
+            return _with_older(_lines(path), path.parent / "older" / path.name)
     raise LookupError(
         f"there are no results named {name!r} in {' or '.join(str(f.relative_to(ROOT)) for f in FOLDERS)}"
     )
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _with_older(lines: list[dict[str, Any]], older: Path) -> list[dict[str, Any]]:
+    """Lines, and those by older defaults of cells and methods that have no others."""
+    if not older.exists():
+        return lines
+    known = {(line["cell"], line["method"]) for line in lines}
+    return lines + [line for line in _lines(older) if (line["cell"], line["method"]) not in known]
 
 
 def find(address: str) -> Any:

@@ -16,7 +16,7 @@ from torch import Tensor
 from condshap.models.on_device import DeviceModel
 from condshap.numerics.blocks import block_starts, variance_scale
 from condshap.numerics.device_draws import DeviceDraws
-from condshap.runtime.memory import rows_that_fit
+from condshap.runtime.memory import own_share, rows_that_fit
 from condshap.runtime.threads import single_threaded_blas
 from condshap.types import Indices
 
@@ -31,11 +31,11 @@ _MOST_ROWS = 2**22
 
 
 def rows_at_once(n_features: int, device: str) -> int:
-    """Rows of a block, so that a block takes a quarter of the free memory at most."""
+    """Rows of a block, so that a block takes a quarter of this process's share of the free memory at most."""
     if device == "cpu":
         return 2**17
     free, _ = torch.cuda.mem_get_info(device)
-    return min(_MOST_ROWS, rows_that_fit(free // 4, n_features))
+    return min(_MOST_ROWS, rows_that_fit(own_share(free) // 4, n_features))
 
 
 def draw_on_device(request: Request, device: str) -> Iterator[DeviceDraws]:

@@ -101,6 +101,12 @@ def test_computation_times_come_from_stores_of_the_full_studies(tmp_path, capsys
         (["run", "mixture"], "needs a study with cells"),
         (["run", "mixed-low", "--repetitions", "0"], "at least 1"),
         (["run", "mixed-low", "--jobs", "0"], "--jobs must be at least 1"),
+        (["plan", "mixed-low", "--jobs", "0"], "--jobs must be at least 1"),
+        (["run", "mixed-low", "--minutes", "0"], "--minutes must be positive"),
+        (["run", "mixed-low", "--threads", "0"], "--threads and --minutes must be positive"),
+        (["run", "mixed-low", "categorical", "--M", "99"], "cells of study 'mixed-low' must have"),
+        (["run", "mixed-low", "nothing"], "a study must be one of"),
+        (["plan", "mixed-low", "mixture"], "needs a study with cells"),
         (["table", "mixed-low", "--store", "nowhere.jsonl"], "must be in an existing file"),
         (["table", "computation-times"], "need stores of other studies"),
     ],
@@ -216,8 +222,56 @@ def test_lists_and_tables_are_printed_as_json(store, tmp_path, capsys):
         main([*table, "--json", "--csv"])
 
 
-@pytest.mark.parametrize("command", ["list", "run", "table", "plot"])
+@pytest.mark.parametrize("command", ["list", "run", "plan", "table", "plot", "summary"])
 def test_the_help_of_every_command_has_an_example(command, capsys):
     with pytest.raises(SystemExit):
         main([command, "--help"])
     assert f"example: condshap study {command}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_several_studies_are_run_into_a_folder_and_planned(tmp_path, capsys):
+    words = ["categorical", "mixed-low", *SMALL[1:], "--repetitions", "2", "--store", str(tmp_path)]
+    words[words.index("independence,categorical")] = "independence"
+    assert main(["plan", *words]) == 0
+    assert "4 results are open" in capsys.readouterr().out
+    assert main(["run", *words]) == 0
+    printed = capsys.readouterr().out
+    assert "0 failures." in printed
+    assert (tmp_path / "categorical.jsonl").is_file()
+    assert not (tmp_path / "mixed-low.jsonl").exists()  # it has no cell with three features
+    assert main(["plan", *words]) == 0
+    assert "Nothing is open" in capsys.readouterr().out
+    more = [*words[: words.index("--repetitions")], "--repetitions", "4", "--store", str(tmp_path)]
+    assert main(["plan", *more, "--json", "--jobs", "2"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [(one["method"], one["results"], one["source"]) for one in plan["open"]] == [
+        ("truth", 2, "measured"),
+        ("independence", 2, "measured"),
+    ]
+    assert plan["jobs"] == 2
+    assert main(["run", *more, "--minutes", "1e-9"]) == 0
+    assert "no time for 4 results" in capsys.readouterr().out
+    assert main(["run", *words[:-1], str(tmp_path / "categorical.jsonl")]) == 1
+    assert "must be a folder for several studies" in capsys.readouterr().err
+
+
+def test_a_damaged_store_of_another_study_does_not_stop_a_run(tmp_path, capsys):
+    (tmp_path / "abalone.jsonl").write_text("hello\n")
+    words = [*SMALL, "--repetitions", "1", "--store", str(tmp_path / "categorical.jsonl")]
+    assert main(["run", *words]) == 0
+    assert main(["plan", *words]) == 0
+    assert "Nothing is open" in capsys.readouterr().out
+
+
+def test_a_table_shows_older_results_with_a_mark(store, tmp_path, capsys):
+    (tmp_path / "older").mkdir()
+    for key, result in Store(store).read().items():
+        folder = tmp_path / "older" if key.method == "categorical" else tmp_path
+        version = "0.0.9" if key.method == "categorical" else key.version
+        Store(folder / "categorical.jsonl").append(replace(result, key=replace(key, version=version)))
+    table = ["table", *SMALL, "--store", str(tmp_path / "categorical.jsonl"), "--older"]
+    for older in (tmp_path / "older", tmp_path / "older" / "categorical.jsonl"):
+        assert main([*table, str(older)]) == 0
+        assert "† by the default of `categorical` in condshap 0.0.9" in capsys.readouterr().out
+    assert main([*table, str(tmp_path / "none.jsonl")]) == 1
+    assert "must be in an existing file" in capsys.readouterr().err

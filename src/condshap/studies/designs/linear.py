@@ -56,17 +56,21 @@ class LinearModel:
         return np.concatenate([np.reshape(parts, (n_categorical, len(rows))).T, numbers], axis=1)
 
     def predict(self, X: Table) -> Floats:
-        """Predict a pandas table, or encoded rows as an array; shape (n,)."""
-        rows = _codes(X) if isinstance(X, pd.DataFrame) else np.asarray(X, dtype=np.float64)
-        return np.asarray(self.intercept + self.contributions(rows).sum(axis=1))
+        """Predict a pandas table, or encoded rows as an array; shape (n,). Columns are added up one by one, uncopied."""
+        columns = _columns(X) if isinstance(X, pd.DataFrame) else list(np.asarray(X, dtype=np.float64).T)
+        n_categorical = len(self.level_effects)
+        total = np.zeros(len(X))
+        for effects, column in zip(self.level_effects, columns[:n_categorical], strict=True):
+            total += effects[column.astype(np.intp)]
+        for slope, column in zip(self.slopes, columns[n_categorical:], strict=True):
+            total += slope * column
+        return self.intercept + total
 
 
-def _codes(X: pd.DataFrame) -> Rows:
-    """Encode a table whose factors have the category dtype."""
+def _columns(X: pd.DataFrame) -> list[Any]:
+    """Columns of a table, codes of those whose dtype is category."""
     columns = [X.iloc[:, j] for j in range(X.shape[1])]
-    return np.column_stack(
-        [c.cat.codes if isinstance(c.dtype, pd.CategoricalDtype) else c.to_numpy(dtype=np.float64) for c in columns]
-    ).astype(np.float64)
+    return [c.cat.codes.to_numpy() if isinstance(c.dtype, pd.CategoricalDtype) else c.to_numpy() for c in columns]
 
 
 def fit_linear(rows: Rows, y: Floats, n_categorical: int, n_levels: int) -> LinearModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -13,14 +14,14 @@ from condshap.studies.running.runner import TRUTH
 
 
 def draw_criterion(results: Results, criterion: str) -> Figure:
-    """A panel per setting: ours as lines with standard errors, the paper's figures as crosses."""
+    """A panel per setting, with a logarithmic scale: ours as lines with standard errors, the paper's figures as crosses."""
     table = summarise(results, (criterion,))
     table = table[table["method"] != TRUTH]
     if not table["repetitions"].any():
         raise StorageError(f"the figure needs results of '{results.study.name}', got none. Run the study first.")
     along = "rho" if "rho" in table and table["rho"].nunique() > 1 else "N"
     settings = [name for name in ("M", "L", "N") if name in table and name != along]
-    groups = list(table.groupby(settings, sort=False))
+    groups = [(setting, some) for setting, some in table.groupby(settings, sort=False) if _shows_anything(some)]
     n_columns = min(3, len(groups))
     figure, axes = new_figure(
         3.6 * n_columns, 3 * -(-len(groups) // n_columns), -(-len(groups) // n_columns), n_columns
@@ -33,8 +34,13 @@ def draw_criterion(results: Results, criterion: str) -> Figure:
     for axis in axes.flat[len(groups) :]:
         axis.set_axis_off()
     axes[0, 0].scatter([], [], marker="x", s=20, color="black", label="the paper's figures")
-    axes[0, 0].legend(frameon=False, fontsize=7)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=8)
     return figure
+
+
+def _shows_anything(table: pd.DataFrame) -> bool:
+    return bool(table[["mean", "paper"]].notna().any(axis=None))
 
 
 def _draw_panel(axis: object, table: pd.DataFrame, along: str) -> None:
@@ -46,5 +52,11 @@ def _draw_panel(axis: object, table: pd.DataFrame, along: str) -> None:
             label=method,
         )  # fmt: skip
         axis.scatter(line[along], line["paper"], marker="x", s=20, color=colour)  # type: ignore[attr-defined]
+    shown = table[["mean", "paper"]].to_numpy(dtype=float)
+    if (shown[~np.isnan(shown)] > 0).all():  # EC2 that is freed of sampling variance may be below 0
+        axis.set_yscale("log")  # type: ignore[attr-defined]
     if along == "N":
+        sizes = sorted(table[along].unique())
         axis.set_xscale("log")  # type: ignore[attr-defined]
+        axis.set_xticks(sizes, [f"{size:g}" for size in sizes])  # type: ignore[attr-defined]
+        axis.set_xticks([], minor=True)  # type: ignore[attr-defined]

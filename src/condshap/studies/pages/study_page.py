@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+
 import numpy as np
 import pandas as pd
 
 from condshap.studies.pages.markdown import markdown, wrapped
+from condshap.studies.pages.reasons import Reasons
 from condshap.studies.pages.summary import Results, agreements, summarise
 from condshap.studies.problems.cells import Cell
 from condshap.studies.running.catalogue import Entry
+from condshap.studies.running.defaults import by_age
 from condshap.studies.running.runner import TRUTH
+from condshap.studies.running.store import Result
 
 NAMES = {"ec1": "EC1", "ec2": "EC2", "ec3": "EC3"}
 MEANINGS = {
@@ -20,6 +26,10 @@ MEANINGS = {
 LEGEND = """Entries are *ours ± standard error / paper's = ratio*, means over R repetitions. The best of ours and the best
 of the paper's are in bold; ours is the best over those repetitions that all methods of the cell have. EC2 and EC3 of ours
 are freed of sampling variance. The paper prints no standard errors."""
+OLDER = "†"
+"""Behind results by an older default."""
+LARGE = 50
+"""Features from which on a cell's minutes and memory are shown."""
 N_ERRORS = 2.0
 """How many of our standard errors a mean must exceed the paper's by before it is called worse."""
 
@@ -39,24 +49,26 @@ def study_csv(entry: Entry, results: Results) -> str:
     return summarise(results, entry.criteria, entry.reference).to_csv(index=False, float_format="%.6g")
 
 
-def study_page(entry: Entry, results: Results, command: str, notes: str = "") -> str:
+def study_page(entry: Entry, results: Results, command: str, notes: str = "", reasons: Reasons | None = None) -> str:
     """All tables of a study and comments on them, as Markdown.
 
     Parameters
     ----------
     command : that makes the page
     notes : Markdown to stand at the end, such as explanations
+    reasons : why something was not run, None to say only what
     """
     summary = summarise(results, entry.criteria, entry.reference)
     parts = [f"# {results.study.name}", entry.about[0].upper() + entry.about[1:] + ".", *_origin(results, command)]
-    parts.append(LEGEND)
+    parts += [LEGEND, _older(results)]
     if len(results.study.cells) == 1:
         parts.append(_by_method(summary, entry))
     else:
         parts += [_by_cell(summary[summary["criterion"] == name], results, name) for name in entry.criteria]
         parts.append(_over_reference(summary[summary["criterion"] == entry.criteria[0]], results, entry))
-    parts += [_ranking(results, entry.criteria[0]), _worse(summary, results, entry.criteria[0]), _not_run(results)]
-    parts += [_truth_error(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
+    first = entry.criteria[0]
+    parts += [_ranking(results, first), _worse(summary, results, first), _not_run(results, reasons)]
+    parts += [_truth_error(results), _large_cells(results), f"## Notes\n\n{notes.strip()}" if notes.strip() else ""]
     return wrapped("\n\n".join(part for part in parts if part) + "\n")
 
 
@@ -75,7 +87,7 @@ def entry_text(line: pd.Series) -> str:
     if not line["repetitions"]:
         return f"not run / {paper}" if paper else "not run"
     error = "" if np.isnan(line["std_error"]) else f" ± {number(line['std_error'])}"
-    ours = _bold(number(line["mean"]), line["is_best"]) + error
+    ours = _bold(number(line["mean"]), line["is_best"]) + (OLDER if line["is_older"] else "") + error
     return f"{ours} / {paper} = {line['ratio']:.2f}" if paper else ours
 
 
@@ -90,12 +102,22 @@ def _origin(results: Results, command: str) -> list[str]:
         return ["No results.", f"Made by `{command}`."]
     dates = sorted({result.date for result in used if result.date})
     span = " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else "dates that were not noted"
-    lines = [f"{len(used)} results of condshap {results.version}, found on {span}:", ""]
+    lines = [f"{len(used)} results of condshap {' and '.join(results.versions)}, found on {span}:", ""]
     groups = pd.Series([_place(result) for result in used]).value_counts()
     lines += [f"- {count} on {place}" for place, count in groups.items()]
     run = f"condshap study run {results.study.name.removesuffix('-quick')}"
     quick = " --quick" if results.study.name.endswith("-quick") else ""
     return ["\n".join(lines), f"Run by `{run}{quick}` with filters and `--store`; this page was made by `{command}`."]
+
+
+def _older(results: Results) -> str:
+    """What the mark says, if anything has it."""
+    older = [one.key for one in results.used if (one.key.cell, one.key.method) in results.older]
+    if not older:
+        return ""
+    names = " and ".join(f"`{name}`" for name in sorted({key.method for key in older}))
+    versions = " and ".join(by_age({key.version for key in older}))
+    return f"{OLDER} by the default of {names} in condshap {versions}, not run again since."
 
 
 def _place(result: object) -> str:
@@ -205,19 +227,52 @@ def _share(summary: pd.DataFrame, cell: str, criterion: str) -> str:
     return f"; {data}, vaeac over {base} {shares[0]:.3f}, the paper's {shares[1]:.3f}"
 
 
-def _not_run(results: Results) -> str:
+def _not_run(results: Results, reasons: Reasons | None) -> str:
     """Cells and methods without any result; cells that differ in rho only share a line."""
     groups: dict[tuple[str, str], list[str]] = {}
     for cell in results.study.cells:
-        lacking = [name for name in results.study.methods if not results.of(cell, name)]
-        if lacking:
-            which = "all methods" if len(lacking) == len(results.study.methods) else ", ".join(lacking)
-            name, _, rho = cell_name(cell).partition(", rho = ")
+        name, _, rho = cell_name(cell).partition(", rho = ")
+        for which in _lacking(results, cell, reasons):
             groups.setdefault((name, which), []).append(rho)
     lines = [
         f"- {name}{', rho = ' + ', '.join(rhos) if rhos[0] else ''}: {which}" for (name, which), rhos in groups.items()
     ]
-    return "## Not run\n\n" + "\n".join(lines) if lines else ""
+    about = "Minutes are those of one repetition by one process without an accelerator.\n\n" if reasons else ""
+    return f"## Not run\n\n{about}" + "\n".join(lines) if lines else ""
+
+
+def _lacking(results: Results, cell: Cell, reasons: Reasons | None) -> list[str]:
+    """Methods of a cell without results, those with the same reason together."""
+    lacking = [name for name in results.study.methods if not results.of(cell, name)]
+    groups: dict[str | None, list[str]] = {}
+    for name in lacking:
+        groups.setdefault(reasons.told(results.study.name, cell, name) if reasons else None, []).append(name)
+    found = []
+    for some in groups.values():
+        which = "all methods" if len(some) == len(results.study.methods) else ", ".join(some)
+        found.append(f"{which}; {reasons.of(results.study.name, cell, some)}" if reasons else which)
+    return found
+
+
+def _large_cells(results: Results) -> str:
+    """Minutes and memory of large cells, of results that have noted it; of cells that differ in rho alone the most."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for cell, method in product(results.study.cells, (TRUTH, *results.study.methods)):
+        noted = [one for one in results.of(cell, method).values() if one.peak > 0]
+        if noted and cell.setting["M"] >= LARGE:
+            groups.setdefault((cell_name(cell).partition(", rho = ")[0], method), []).extend(noted)
+    lines = []
+    for (name, method), some in groups.items():
+        minutes, peak = max(one.wall for one in some) / 60, max(one.peak for one in some)
+        lines.append([name, f"`{method}`", f"{minutes:.1f}", f"{peak:.1f}", _most_on_device(some)])
+    heads = ("cell", "method", "minutes", "GiB of the process", "GiB on the GPU")
+    about = "The slowest and the largest of all repetitions; other processes ran beside them."
+    return f"## Minutes and memory\n\n{about}\n\n{markdown(heads, lines)}" if lines else ""
+
+
+def _most_on_device(some: Sequence[Result]) -> str:
+    known = [one.device_peak for one in some if not np.isnan(one.device_peak)]
+    return f"{max(known):.1f}" if known else "-"
 
 
 def _truth_error(results: Results) -> str:

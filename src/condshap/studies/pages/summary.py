@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import condshap
 from condshap.exceptions import StorageError, listing
 from condshap.studies.pages.published import paper_name, published_for
 from condshap.studies.problems.cells import Cell
+from condshap.studies.running.defaults import VERSION, by_age, is_present, outdated
 from condshap.studies.running.runner import TRUTH, Study
 from condshap.studies.running.store import Key, Result, Store
 from condshap.types import Floats
@@ -27,22 +27,37 @@ class Results:
     ----------
     study : which cells and methods are looked at; its repetitions are not
     places : results by cell key and method, then by repetition in their order
-    version : of condshap that wrote them
+    older : those places whose results are by an older default, because there are none by the present one
     """
 
     study: Study
     places: dict[tuple[str, str], dict[int, Result]]
-    version: str
+    older: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
-    def gather(cls, study: Study, found: Iterable[Result], version: str = condshap.__version__) -> Results:
-        """Pick the results of a study, with its seed and by one version."""
-        wanted = (study.name, study.seed, version)
-        fits = [one for one in found if (one.key.study, one.key.seed, one.key.version) == wanted]
-        places: dict[tuple[str, str], dict[int, Result]] = {}
-        for one in sorted(fits, key=lambda one: one.key.repetition):
-            places.setdefault((one.key.cell, one.key.method), {})[one.key.repetition] = one
-        return cls(study, places, version)
+    def gather(
+        cls, study: Study, found: Iterable[Result], version: str | None = None, older: Iterable[Result] = ()
+    ) -> Results:
+        """Pick the results of a study, with its seed.
+
+        Parameters
+        ----------
+        version : of condshap that wrote them; None for those by the present defaults, see `is_present`
+        older : results to show where there are no others; of several versions the last one
+        """
+        places = _places(study, found, is_present if version is None else lambda key: key.version == version)
+        before = _places(study, older, lambda _: True)
+        before = {place: _of_one_version(some) for place, some in before.items() if place not in places}
+        return cls(study, places | before, frozenset(before))
+
+    @property
+    def versions(self) -> list[str]:
+        """Versions of condshap that wrote them, the oldest first."""
+        return by_age({result.key.version for result in self.used})
+
+    def is_older(self, cell: Cell, method: str) -> bool:
+        """Whether the results of a method in a cell are by an older default."""
+        return (cell.key, method) in self.older
 
     def only(self, repetitions: Collection[int]) -> Results:
         """Results of these repetitions."""
@@ -71,26 +86,49 @@ class Results:
         return [result for cell, method in pairs for result in self.of(cell, method).values()]
 
 
-def read_results(study: Study, stores: Sequence[Path], version: str | None = None) -> Results:
+def read_results(
+    study: Study, stores: Sequence[Path], version: str | None = None, older: Sequence[Path] = ()
+) -> Results:
     """Results of a study in some files; of several with the same key the last one counts.
 
     Parameters
     ----------
-    version : that wrote them; None for this one, and then others must not be there
+    version : that wrote them; None for those by the present defaults, and then others must not be there
+    older : files of results by older defaults, which count where there are no others
     """
-    wanted = condshap.__version__ if version is None else version
-    found: dict[Key, Result] = {}
-    for path in stores:
+    for path in (*stores, *older):
         if not path.is_file():
             raise StorageError(f"results must be in an existing file, got '{path}'. Run the study, or pass --store.")
-        others = Store(path).other_versions(study.name, wanted)
+    for path in stores:
+        others = outdated(study.name, Store(path))
         if version is None and others:
             raise StorageError(
-                f"results of study '{study.name}' in {path} must be of version {wanted} of condshap, but the file has "
-                f"results of {listing(others)}. Name the version with --of-version, or pass another file."
+                f"results of study '{study.name}' in {path} must be of version {VERSION} of condshap, or by "
+                f"the same defaults, but the file has results of {listing(others)}. Name the version with --of-version, "
+                "or pass the file with --older."
             )
-        found |= Store(path).read()
-    return Results.gather(study, found.values(), wanted)
+    found, before = (
+        {key: one for path in paths for key, one in Store(path).read().items()} for paths in (stores, older)
+    )
+    return Results.gather(study, found.values(), version, before.values())
+
+
+def _places(
+    study: Study, found: Iterable[Result], fits: Callable[[Key], bool]
+) -> dict[tuple[str, str], dict[int, Result]]:
+    """Results of a study by cell and method, then by repetition; of several versions the last one."""
+    kept = [one for one in found if (one.key.study, one.key.seed) == (study.name, study.seed) and fits(one.key)]
+    ages = {version: age for age, version in enumerate(by_age({one.key.version for one in kept}))}
+    places: dict[tuple[str, str], dict[int, Result]] = {}
+    for one in sorted(kept, key=lambda one: (one.key.repetition, ages[one.key.version])):
+        places.setdefault((one.key.cell, one.key.method), {})[one.key.repetition] = one
+    return places
+
+
+def _of_one_version(some: dict[int, Result]) -> dict[int, Result]:
+    """Results of the last version only: a mean over two defaults would be of neither."""
+    last = by_age({one.key.version for one in some.values()})[-1]
+    return {repetition: one for repetition, one in some.items() if one.key.version == last}
 
 
 def ratio_of_means(values: Floats, others: Floats) -> tuple[float, float]:
@@ -121,6 +159,7 @@ def summarise(results: Results, criteria: Sequence[str], reference: str | None =
     Frame with the columns cell, M, L, N and rho as far as they apply, method, criterion, and
 
     - repetitions : how many were run; 0 means not run
+    - versions, is_older : of condshap that wrote them, and whether they are by an older default
     - mean, std_error : over repetitions
     - paper, ratio, ratio_error : the paper's figure, ours over it, and the standard error of that by our repetitions alone
     - over_reference, over_reference_error, paper_over_reference : ratios to a method on the same repetitions, paired
@@ -136,8 +175,14 @@ def summarise(results: Results, criteria: Sequence[str], reference: str | None =
             line = {"cell": cell.key, **cell.setting, "method": method, "criterion": criterion}
             line |= _figures(results, cell, method, criterion)
             line |= _against(results, cell, method, criterion, reference) if reference else {}
-            lines.append({**line, "is_best": method == best, "is_paper_best": method in paper_best})
+            line |= {"is_best": method == best, "is_paper_best": method in paper_best}
+            lines.append(line | _ages(results, cell, method))
     return pd.DataFrame(lines)
+
+
+def _ages(results: Results, cell: Cell, method: str) -> dict[str, object]:
+    versions = by_age({result.key.version for result in results.of(cell, method).values()})
+    return {"versions": " ".join(versions), "is_older": results.is_older(cell, method)}
 
 
 def _figures(results: Results, cell: Cell, method: str, criterion: str) -> dict[str, float]:

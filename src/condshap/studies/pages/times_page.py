@@ -25,12 +25,14 @@ continuous and 500 in the mixed studies, and timed VAEAC_C only. Seconds of a GP
 `ctree` on a machine compiles for about ten seconds, which count as fit."""
 
 
-def time_table(stores: Sequence[Path], version: str | None = None) -> tuple[pd.DataFrame, list[str]]:
+def time_table(
+    stores: Sequence[Path], version: str | None = None, older: Sequence[Path] = ()
+) -> tuple[pd.DataFrame, list[str]]:
     """One line per study, setting without rho, and method; and the machines that the results come from."""
     lines: list[dict[str, Any]] = []
     machines: dict[str, None] = {}
     for entry in STUDIES.values():
-        results = read_results(entry.study, stores, version)
+        results = read_results(entry.study, stores, version, older)
         machines |= dict.fromkeys(_machine(one) for one in results.used)
         lines += _study_lines(results)
     return pd.DataFrame(lines), list(machines)
@@ -66,9 +68,16 @@ def _machine(result: Any) -> str:
     return f"{result.machine or 'a machine that was not noted'}{forests}"
 
 
-def times_page(stores: Sequence[Path], command: str, *, as_csv: bool = False, version: str | None = None) -> str:
+def times_page(
+    stores: Sequence[Path],
+    command: str,
+    *,
+    as_csv: bool = False,
+    version: str | None = None,
+    older: Sequence[Path] = (),
+) -> str:
     """Times of every result in some stores as Markdown or CSV."""
-    table, machines = time_table(stores, version)
+    table, machines = time_table(stores, version, older)
     if table.empty:
         raise StorageError("computation times need stores of other studies with results, got none. Pass --store.")
     if as_csv:

@@ -277,11 +277,15 @@ class CategoricalCell:
 
 
 def fit_forest(X: Any, y: Floats, n_trees: int, *, seed: int) -> Any:
-    """Fit the forest that is nearest to ranger's default, to rows (N, M) and responses (N,)."""
+    """Fit the forest that is nearest to ranger's default, to rows (N, M) and responses (N,).
+
+    It has one thread, or as many as a surrounding ``joblib.parallel_config`` says, and then the same trees.
+    """
     from sklearn.ensemble import RandomForestRegressor
 
-    forest = RandomForestRegressor(n_trees, max_features="sqrt", min_samples_split=6, random_state=seed, n_jobs=1)
-    return forest.fit(X, y)
+    forest = RandomForestRegressor(n_trees, max_features="sqrt", min_samples_split=6, random_state=seed)
+    forest.fit(X, y)
+    return forest.set_params(n_jobs=1)  # of several jobs predictions are added up in any order
 
 
 def speed_up(problem: Problem, forest: str) -> Problem:

@@ -1,25 +1,26 @@
-"""Study, store -> results: runs whatever the store still lacks, several repetitions at a time."""
+"""Studies, stores -> results: runs whatever the stores still lack, several repetitions at a time."""
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-import condshap
 from condshap.evaluation import ec1, ec2, ec3
 from condshap.exceptions import CondShapError, OptionError, StorageError, listing
 from condshap.explainer import Explainer
+from condshap.runtime.memory import sharing_device
 from condshap.runtime.progress import progress_line
 from condshap.runtime.threads import single_threaded_blas
 from condshap.seeding import derive_seed
 from condshap.studies.problems.cells import Cell, Problem, speed_up
 from condshap.studies.problems.truths import Truth, find_truth
-from condshap.studies.running.machine import machine, today
+from condshap.studies.running.defaults import VERSION, is_present, outdated
+from condshap.studies.running.machine import machine, peaks, reset_peaks, today
 from condshap.studies.running.methods import Method, find_method
 from condshap.studies.running.store import Key, Result, Store
 
@@ -48,17 +49,51 @@ class Study:
 
     def key(self, cell: Cell, method: str, repetition: int) -> Key:
         """Where a result lies in a store."""
-        return Key(self.name, cell.key, method, repetition, self.seed, condshap.__version__)
+        return Key(self.name, cell.key, method, repetition, self.seed, VERSION)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A study and the file of its results; truths lie beside it, in a folder of the same name with the ending .truth."""
+
+    study: Study
+    store: Path
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How tasks are run, which does not matter to what they find but for the devices' rounding.
+
+    Attributes
+    ----------
+    device : where networks live, "cpu", "cuda" or "auto"
+    forest : where forests are evaluated by condshap's own code, "cpu" or "cuda"; "sklearn" for by scikit-learn
+    threads : of a task while it fits its forest; all else has one
+    sharing : how many processes share the device
+    until : time (`time.time`) by which all should be done, None for no end. A method whose expected seconds go beyond it
+        is left for later
+    """
+
+    device: str = "cpu"
+    forest: str = "cpu"
+    threads: int = 1
+    sharing: int = 1
+    until: float | None = None
+
+    def has_time(self, seconds: float = 0.0) -> bool:
+        """Whether something that takes so many seconds would be done in time."""
+        return self.until is None or time.time() + seconds < self.until
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A repetition of a cell, and the methods that it still lacks."""
+    """A repetition of a cell, the methods that it still lacks, and the seconds that each may take, 0 where nobody knows."""
 
     study: Study
     cell: Cell
     repetition: int
     methods: tuple[str, ...]
+    expected: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +104,14 @@ class Failure:
     method: str
     repetition: int
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What did not come into the stores: failures, and the number of results that are left for another time."""
+
+    failures: tuple[Failure, ...] = ()
+    left: int = 0
 
 
 def run(
@@ -98,25 +141,66 @@ def run(
 
     Notes
     -----
-    A store that holds results of the same study by another version of condshap is refused: they would not be mixed, but
-    whoever reads the file later might.
+    A store that holds results of the same study by an older default is refused: they would not be mixed, but whoever
+    reads the file later might.
     """
-    from joblib import Parallel, delayed, parallel_config
+    return run_all([Work(study, store)], jobs, How(device, forest), again=again, progress=progress).failures
 
-    for method in study.methods:
-        find_method(method)
-    prepare_store(store)
-    check_version(study, store)
-    tasks = missing_tasks(study, store, again)
-    failures: list[Failure] = []
+
+def run_all(
+    works: Sequence[Work],
+    jobs: int,
+    how: How,
+    *,
+    again: Iterable[str] = (),
+    expected: Callable[[Cell, str], float] | None = None,
+    progress: bool | None = None,
+) -> Outcome:
+    """Run what the stores lack of several studies, in one pool of processes.
+
+    Parameters
+    ----------
+    expected : seconds of a method in a cell; repetitions that take long are begun first, so that none is last and alone
+
+    Notes
+    -----
+    First repetitions come before second ones, so that cells have equally many of them whenever a run ends.
+    """
+    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+
+    for work in works:
+        for method in work.study.methods:
+            find_method(method)
+    for work in works:
+        prepare_store(work.store)
+        check_version(work.study, work.store)
+    tasks = tasks_in_order(works, again, expected)
+    how = replace(how, sharing=effective_n_jobs(jobs))
+    failures, left = [], 0
     with parallel_config(backend="loky", inner_max_num_threads=1):
         pool = Parallel(n_jobs=jobs, batch_size=1, pre_dispatch="2*n_jobs", return_as="generator_unordered")
-        done = pool(delayed(run_task)(task, store, device, forest) for task in tasks)
-        with progress_line(study.name, show=progress, total=len(tasks), unit="repetitions") as line:
-            for failed in done:
-                failures += failed
+        done = pool(delayed(run_task)(task, store, how) for task, store in tasks)
+        name = works[0].study.name if len(works) == 1 else f"{len(works)} studies"
+        with progress_line(name, show=progress, total=len(tasks), unit="repetitions") as line:
+            for outcome in done:
+                failures += outcome.failures
+                left += outcome.left
                 line.update()
-    return tuple(failures)
+    return Outcome(tuple(failures), left)
+
+
+def tasks_in_order(
+    works: Iterable[Work], again: Iterable[str] = (), expected: Callable[[Cell, str], float] | None = None
+) -> list[tuple[Task, Path]]:
+    """What the stores lack, first repetitions first, and of these the longest."""
+    found: list[tuple[int, float, Task, Path]] = []
+    for work in works:
+        number = {repetition: i for i, repetition in enumerate(work.study.repetitions)}
+        for task in missing_tasks(work.study, work.store, again):
+            seconds = tuple(expected(task.cell, name) for name in task.methods) if expected else ()
+            timed = replace(task, expected=seconds)
+            found.append((number[task.repetition], -sum(seconds), timed, work.store))
+    return [(task, store) for _, _, task, store in sorted(found, key=lambda one: one[:2])]
 
 
 def prepare_store(path: Path) -> None:
@@ -131,47 +215,63 @@ def prepare_store(path: Path) -> None:
 
 
 def check_version(study: Study, store: Path) -> None:
-    """Refuse a store that holds results of this study by another version."""
-    others = Store(store).other_versions(study.name, condshap.__version__)
+    """Refuse a store that holds results of this study by older defaults."""
+    others = outdated(study.name, Store(store))
     if others:
         raise StorageError(
-            f"results of study '{study.name}' in {store} must all be of one version: this is condshap "
-            f"{condshap.__version__}, but the file has results of {listing(others)}. Choose another file, or use that "
+            f"results of study '{study.name}' in {store} must all be by the present defaults: this is condshap "
+            f"{VERSION}, but the file has results of {listing(others)}. Choose another file, or use that "
             "version."
         )
 
 
 def missing_tasks(study: Study, store: Path, again: Iterable[str] = ()) -> list[Task]:
     """Repetitions that lack a method, or whose methods are wanted again; the truth counts as a method."""
-    done = {key for key in Store(store).read() if key.method not in set(again)}
+    found = [key for key in Store(store).read() if key.method not in set(again) and is_present(key)]
+    done = {replace(key, version="") for key in found}
     tasks = []
     for repetition in study.repetitions:
         for cell in study.cells:
             names = study.methods if cell.truth_key is None else (TRUTH, *study.methods)
-            lacking = tuple(name for name in names if study.key(cell, name, repetition) not in done)
+            lacking = tuple(
+                name for name in names if replace(study.key(cell, name, repetition), version="") not in done
+            )
             tasks += [Task(study, cell, repetition, lacking)] if lacking else []
     return tasks
 
 
-def run_task(task: Task, store: Path, device: str = "cpu", forest: str = "cpu") -> list[Failure]:
-    """Pose the problem, find the truth, run the methods, and store each result at once."""
+def run_task(task: Task, store: Path, how: How) -> Outcome:
+    """Pose the problem, find the truth, run the methods for which there is time, and store each result at once."""
+    from joblib import parallel_config
+
+    expected = task.expected or (0.0,) * len(task.methods)
+    if not how.has_time(min(expected)):
+        return Outcome(left=len(task.methods))
     failures: list[Failure] = []
-    with single_threaded_blas():
+    left = 0
+    with single_threaded_blas(), sharing_device(how.sharing):
         try:
-            problem = speed_up(task.cell.make_problem(task.repetition), forest)
+            with parallel_config(backend="threading", n_jobs=how.threads):
+                problem = speed_up(task.cell.make_problem(task.repetition), how.forest)
             has_truth = problem.design is not None
             truth = find_truth(task.cell, task.repetition, problem, store.with_suffix(".truth")) if has_truth else None
         except Exception as error:
-            return [Failure(task.cell.key, TRUTH, task.repetition, _reason(error))]
-        for name in task.methods:
+            return Outcome((Failure(task.cell.key, TRUTH, task.repetition, _reason(error)),))
+        for name, seconds in zip(task.methods, expected, strict=True):
+            if not how.has_time(seconds):
+                left += 1
+                continue
             try:
-                found = _measure(task, name, problem, truth, device)
-                Store(store).append(replace(found, forest=forest, machine=machine(device, forest), date=today()))
+                reset_peaks()
+                found = _measure(task, name, problem, truth, how.device)
+                peak, on_device = peaks()
+                found = replace(found, forest=how.forest, machine=machine(how.device, how.forest), date=today())
+                Store(store).append(replace(found, peak=peak, device_peak=on_device))
             except StorageError:
                 raise
             except Exception as error:  # one method must not cost the others their night
                 failures.append(Failure(task.cell.key, name, task.repetition, _reason(error)))
-    return failures
+    return Outcome(tuple(failures), left)
 
 
 def _reason(error: Exception) -> str:

@@ -51,6 +51,8 @@ class Result:
     device : where networks lived
     forest : what evaluated forests, see `condshap.studies.running.runner.run`
     machine, date : where and when it was found, as text; empty if that was not noted
+    peak, device_peak : most memory of the process, and most that tensors had on an accelerator, in GiB; NaN if that was not
+        measured
     """
 
     key: Key
@@ -65,6 +67,8 @@ class Result:
     forest: str = "cpu"
     machine: str = ""
     date: str = ""
+    peak: float = math.nan
+    device_peak: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +91,6 @@ class Store:
         whole = data.rfind(b"\n") + 1
         if _is_torn(data[whole:].decode(errors="replace")) and whole < len(data):
             os.truncate(self.path, whole)
-
-    def other_versions(self, study: str, version: str) -> list[str]:
-        """Versions of condshap, other than `version`, that wrote results of a study into this file."""
-        return sorted({key.version for key in self.read() if key.study == study} - {version})
 
     def read(self) -> dict[Key, Result]:
         """All results; of several with the same key the last one counts."""

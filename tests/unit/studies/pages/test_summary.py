@@ -146,14 +146,14 @@ def test_a_page_says_everything():
     page = study_page(ENTRY, gathered(*found), "condshap study table s", notes="Because.")
     assert "7 results of condshap 0.1.0, found on 2026-01-02" in page
     assert "- 7 on a machine (networks on cpu, forests by cpu)" in page
-    assert "`condshap study table s`" in page
+    assert "`condshap study table s`" in " ".join(page.split())  # prose is wrapped
     assert (
         "| 5 | 1000 | 2 | **0.0500** ± 0.0000 / 0.0424 = 1.18 | not run / 0.0480 "
         "| 0.1100 ± 0.0100 / **0.0264** = 4.17 |" in page
     )
     assert "our best method is the paper's best in 0 of 1 cells" in page
     assert "- M = 5, N = 1000: ours gaussian, the paper's vaeac" in page
-    worse = page.partition("is worse than")[2].partition("## Not run")[0]
+    worse = " ".join(page.partition("is worse than")[2].partition("## Not run")[0].split())
     assert "- M = 5, N = 1000: 0.1100 ± 0.0100 against 0.0264; gaussian is 1.18 of the paper's" in worse
     assert "vaeac over gaussian 2.200, the paper's 0.623" in worse
     assert "M = 10" not in worse
@@ -233,3 +233,16 @@ def test_several_stores_are_read_together(tmp_path):
     assert results.only([1]).values(CELL, "vaeac", "ec1").tolist() == [1.02]
     with pytest.raises(StorageError, match="existing file"):
         read_results(STUDY, [tmp_path / "none.jsonl"])
+
+
+def test_large_cells_have_minutes_and_memory():
+    cell = BurrCell(50, 5000, n_coalitions=1000)
+    study = Study("s", (CELL, cell), ("gaussian", "vaeac"), ())
+    found = [result("vaeac", r, 0.1, cell=cell, peak=2.0 + r, device_peak=5.0) for r in (0, 1)]
+    found = [replace(one, wall=60.0 * (1 + one.key.repetition)) for one in found]
+    found += [result("gaussian", 0, 0.1, cell=cell), result("vaeac", 0, 0.1, peak=1.0)]  # not noted; not large
+    page = study_page(Entry(study, "a study"), gathered(*found, study=study), "c")
+    table = page.partition("## Minutes and memory")[2]
+    assert "| M = 50, N = 5000 | `vaeac` | 2.0 | 3.0 | 5.0 |" in table
+    assert table.count("\n| M = ") == 1
+    assert "## Minutes" not in study_page(Entry(study, "a study"), gathered(*found[2:], study=study), "c")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,6 +40,11 @@ def test_every_method_of_every_repetition_is_one_line(undisturbed):
     assert len(undisturbed.read_text().splitlines()) == 2 * 3 * 3
     wanted = {STUDY.key(cell, name, r) for cell in STUDY.cells for name in (TRUTH, *STUDY.methods) for r in range(3)}
     assert set(criteria(undisturbed)) == wanted
+
+
+def test_memory_of_every_result_is_noted(undisturbed):
+    found = [one.peak for one in Store(undisturbed).read().values()]
+    assert all(0.01 < peak < 100 for peak in found) or not Path("/proc/self/status").exists()
 
 
 def test_a_finished_study_is_not_run_again_unless_asked_to(undisturbed):
