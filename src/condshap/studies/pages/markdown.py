@@ -10,6 +10,7 @@ WIDTH = 100
 _ITEM = re.compile(r"\s*(?:[-*+:]|\d+[.)]) ")
 _INDENT = re.compile(r"\s*")
 _AS_IT_IS = ("|", "#", "<!--", "![", ">")
+_SHORT_CODE = re.compile(r"`[^`]{1,60}`")  # stays on one line
 _BEGINS_A_BLOCK = re.compile(r" (?=(?:[-*+=>:]|#+|\d+[.)]|\|) )")  # where a line would begin with it
 
 
@@ -49,9 +50,10 @@ def _filled(lines: list[str], width: int) -> list[str]:
         return lines
     begun = _ITEM.match(lines[0]) or _INDENT.match(lines[0])
     first = begun[0] if begun else ""
-    words = " ".join([lines[0][len(first) :], *lines[1:]])
+    words = " ".join(" ".join([lines[0][len(first) :], *lines[1:]]).split())
+    words = _SHORT_CODE.sub(lambda code: code[0].replace(" ", "\0"), words)
     filled = textwrap.wrap(
-        _BEGINS_A_BLOCK.sub("\0", " ".join(words.split())),
+        _BEGINS_A_BLOCK.sub("\0", words),
         width,
         initial_indent=first,
         subsequent_indent=" " * len(first),

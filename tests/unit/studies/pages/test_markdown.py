@@ -37,3 +37,8 @@ def test_no_line_begins_with_a_sign_that_would_begin_another_block(sign):
         made = wrapped(f"{'x' * n} {sign} y")
         assert made.replace("\n", " ") == f"{'x' * n} {sign} y"
         assert not any(line.startswith(sign) for line in made.splitlines())
+
+
+def test_short_code_stays_on_one_line():
+    for n in range(WIDTH - 30, WIDTH):
+        assert "`study table s`" in wrapped(f"{'x' * n} made by `study table s` and more")
