@@ -191,8 +191,12 @@ class _Run:
         """Tasks that have ended; an error if there is nobody any more to end one."""
         alone_since = None
         while True:
-            with suppress(TimeoutError, CancelledError, ValueError):  # the last one where the client was just closed
-                wait(list(running), timeout=_LOOK, return_when="FIRST_COMPLETED")
+            try:
+                with suppress(TimeoutError, CancelledError), self._client.as_current():  # not whichever is the default
+                    wait(list(running), timeout=_LOOK, return_when="FIRST_COMPLETED")
+            except (RuntimeError, ValueError):
+                if self._client.status == "running":
+                    raise  # else it was closed meanwhile, which is told below
             ended = [future for future in running if future.status != "pending"]
             if ended:
                 return ended
