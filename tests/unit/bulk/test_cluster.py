@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +225,7 @@ def test_a_client_that_is_closed_while_a_run_waits_is_a_clear_error(monkeypatch)
 
     class Closed:
         status = "closed"
+        as_current = nullcontext
 
     class Pending:
         status = "pending"
