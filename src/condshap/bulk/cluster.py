@@ -7,6 +7,7 @@ reads the source. A worker that sees the folder writes its parts there; others s
 
 from __future__ import annotations
 
+import logging
 import secrets
 import signal
 import time
@@ -99,6 +100,8 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
 
 def _kill(local: LocalCluster) -> None:
     """End the processes of a cluster, which otherwise takes some seconds while they are busy."""
+    # what was being sent to them fails, perhaps after the cluster has stopped silencing its logs
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     for nanny in local.workers.values():
         nanny.auto_restart = False
         with suppress(psutil.Error, ValueError):  # one that has ended, or has no process yet
