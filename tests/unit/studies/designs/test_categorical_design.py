@@ -23,9 +23,9 @@ def test_cell_probabilities_are_those_of_the_multivariate_normal_distribution(rh
     design = categorical_design(3, 4, rho)
     cells = likely_cells(design)
     edges = np.array([-9.0, *design.law.cutoffs, 9.0])
-    normal = multivariate_normal(np.zeros(3), np.full((3, 3), rho) + (1 - rho) * np.eye(3), abseps=1e-8, releps=1e-8)
+    law = {"mean": np.zeros(3), "cov": np.full((3, 3), rho) + (1 - rho) * np.eye(3), "abseps": 1e-8, "releps": 1e-8}
     for code, p in zip(design.schema.encode(cells.X).astype(int)[::9], cells.weights[::9], strict=True):
-        assert p == pytest.approx(normal.cdf(edges[code + 1], lower_limit=edges[code]), abs=1e-7)
+        assert p == pytest.approx(multivariate_normal.cdf(edges[code + 1], lower_limit=edges[code], **law), abs=1e-7)
 
 
 @pytest.mark.parametrize(("n_features", "n_levels"), CATEGORICAL_SETUPS)
