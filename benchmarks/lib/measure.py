@@ -112,12 +112,21 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def run_alone(name: str, *arguments: str, python: str = sys.executable, env: Mapping[str, str] | None = None) -> str:
-    """Run a benchmark in a fresh process, so that memory and caches of one case do not help another; what it prints."""
+def run_alone(
+    name: str,
+    *arguments: str,
+    python: str = sys.executable,
+    env: Mapping[str, str] | None = None,
+    checkout: Path | None = None,
+) -> str:
+    """Run a benchmark in a fresh process, so that memory and caches of one case do not help another; what it prints.
+
+    With `checkout`, benchmark and library are those of that folder.
+    """
     command = [python, "-m", "benchmarks", name, *arguments]
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD | dict(env or {})
-    ).stdout
+    own = {} if checkout is None else {"PYTHONPATH": os.pathsep.join([str(checkout / "src"), str(checkout)])}
+    settings = os.environ | ONE_THREAD | own | dict(env or {})
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=settings, cwd=checkout).stdout
 
 
 @dataclass

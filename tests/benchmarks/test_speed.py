@@ -105,6 +105,32 @@ def test_an_update_of_some_lines_keeps_the_others(quick_run, monkeypatch):
     assert stored == {"gaussian / numpy": {"ratio": 1.0, "n_rows": 5}, "copula / numpy": {"ratio": 9.0, "n_rows": 5}}
 
 
+def test_versions_that_run_in_turns_are_compared_by_the_best_of_each(monkeypatch, tmp_path, capsys):
+    runs = {"now": iter([3.0, 1.8, 2.0]), "before": iter([1.0, 1.5, 1.1])}
+    order = []
+
+    def run(name, *arguments, checkout):
+        order.append("now" if checkout is None else "before")
+        return f'{{"ratio": {next(runs[order[-1]])}, "n_rows": 5}}'
+
+    stored = []
+    monkeypatch.setattr(quick, "run_alone", run)
+    monkeypatch.setattr(quick, "publish", lambda name, results, *_, **__: stored.append(results))
+    own = tmp_path / "benchmarks" / "speed"
+    own.mkdir(parents=True)
+    (own / "quick.py").touch()
+    assert quick.tell_change(["copula / numpy", quick.KERNEL], tmp_path, write=False) == 1
+    assert order == ["before", "now"] * 3
+    now, before = ({"copula / numpy": {"ratio": ratio, "n_rows": 5}} for ratio in (1.8, 1.0))
+    assert stored == [[now, before]]
+    assert "copula / numpy (ratio: 1.80 times)" in capsys.readouterr().out
+
+
+def test_an_older_version_must_be_a_checkout_with_the_benchmark(tmp_path):
+    with pytest.raises(SystemExit, match="--before must be a checkout of condshap with this benchmark"):
+        quick.tell_change(["copula / numpy"], tmp_path, write=False)
+
+
 def test_the_committed_levels_are_of_the_lines_that_are_run():
     committed = report.read("quick")
     assert committed is not None
