@@ -22,7 +22,7 @@ from condshap.exceptions import ModelError, listing
 from condshap.explaining import encode_rows
 from condshap.explanation import Explanation, Provenance
 from condshap.learning import settings_of
-from condshap.options import as_path, check_choice
+from condshap.options import as_path, check_choice, known_options, spell_out
 from condshap.runtime.announcing import announce, overheard
 from condshap.schema import FeatureSchema
 from condshap.storage.digests import digest_of_maker
@@ -120,6 +120,7 @@ class FastExplainer:
         from condshap.bulk.maker import Maker
         from condshap.bulk.running import explain_dataset
 
+        chosen = RunOptions(**known_options(FastExplainer.explain_dataset, options))
         check_choice("fallback", fallback, (None, "exact"))
         facts = {
             "approach": self.explainer.approach if isinstance(self.explainer.approach, str) else "several",
@@ -129,7 +130,7 @@ class FastExplainer:
         }
         explain = partial(self._quiet().explain, fallback=fallback)
         maker = Maker(explain, self.game.schema, facts, _ROWS_PER_PART, self.explainer.progress)
-        return explain_dataset(maker, source, out, RunOptions(**options))
+        return explain_dataset(maker, source, out, chosen)
 
     def _quiet(self) -> FastExplainer:
         """The same without bars and warnings of its own, which a run of many parts does not want."""
@@ -233,3 +234,6 @@ def _announce_unlike(is_unlike: Masks) -> None:
             "extrapolates there, and its errors may be too small. explanation.unlike_pool marks these rows; "
             "fallback='exact' explains them with the explainer itself.",
         )
+
+
+spell_out(FastExplainer.explain_dataset, RunOptions)

@@ -199,3 +199,8 @@ def test_datasets_are_explained_part_by_part(fast, normals, tmp_path):
     lazy = fast.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", rows_per_part=30)
     together = lazy.to_explanation(limit=None)
     np.testing.assert_array_equal(together.values, fast.explain(normals[1800:1900]).values)
+
+
+def test_a_misspelt_option_of_a_dataset_run_is_named_with_the_nearest(fast, tmp_path):
+    with pytest.raises(OptionError, match=r"no option 'fall_back'. Did you mean 'fallback'\? .*'rows_per_part'"):
+        fast.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", fall_back="exact")
