@@ -100,6 +100,16 @@ def test_rows_unlike_the_pool_are_told(fast, strange):
     assert any("unlike the pool" in text for text in found.provenance.warnings)
 
 
+def test_rows_unlike_the_pool_have_their_labels(fast, strange):
+    import pandas as pd
+
+    table = pd.DataFrame(strange, columns=[f"x{j}" for j in range(4)], index=["p", "q", "r"])
+    with pytest.warns(
+        cs.CondShapWarning, match=r"at positions \[1\].* In the index, these rows are \['q'\]\. The network"
+    ):
+        fast.explain(table)
+
+
 def test_rows_like_the_pool_are_hardly_ever_flagged(fast, new_rows):
     assert fast.explain(new_rows).unlike_pool.mean() <= 0.02
 
