@@ -27,7 +27,11 @@ class CondShapError(Exception):
 
 
 class SchemaError(CondShapError, ValueError):
-    """A table that does not fit the schema or the approach."""
+    """A table that does not fit the schema or the approach; `rows` are the positions of rows that the message names."""
+
+    def __init__(self, message: str = "", rows: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.rows = list(rows)
 
 
 class CoalitionError(CondShapError, ValueError):

@@ -21,7 +21,7 @@ from condshap.games.explaining_losses import explain_loss_rows
 from condshap.games.loss_explanation import LossExplanation
 from condshap.games.losses import LossFunction, make_losses
 from condshap.learning import learn, prepare, settings_of
-from condshap.options import as_path, check_integer, spell_out
+from condshap.options import as_path, check_integer, known_options, spell_out
 from condshap.precision.automatic import refine_rows
 from condshap.storage.digests import check_explanation
 from condshap.types import Floats, Model, Table
@@ -277,7 +277,7 @@ class Explainer(BaseEstimator):  # type: ignore[misc]
         from condshap.bulk.maker import maker_of
         from condshap.bulk.running import explain_dataset
 
-        chosen = RunOptions(**options)
+        chosen = RunOptions(**known_options(Explainer.explain_dataset, options))
         maker = maker_of(self, self._game(), n_jobs=None if chosen.cluster is None else 1)
         return explain_dataset(maker, source, out, chosen)
 

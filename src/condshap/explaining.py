@@ -28,6 +28,7 @@ from condshap.values.null_players import even_out, find_null_players, settle
 from condshap.values.predictions import check_scale, predict_early, predict_rows
 from condshap.values.table import Settings
 from condshap.values.valuation import is_read, value_table
+from condshap.views.rows import with_labels
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer
@@ -62,10 +63,11 @@ def explain_rows(game: Game, asked: Asked, settings: Settings, tolerance: float 
 
 def encode_rows(setup: Setup, X: Table) -> Rows:
     """Encode rows to explain (R, M), or refuse them: all of it is known before training."""
-    rows = setup.schema.encode(X)
-    check_sizes(rows, setup.schema)
-    for part in setup.parts:
-        check_missing(part.approach, rows, setup.schema, what="rows to explain")
+    with with_labels(X):
+        rows = setup.schema.encode(X)
+        check_sizes(rows, setup.schema)
+        for part in setup.parts:
+            check_missing(part.approach, rows, setup.schema, what="rows to explain")
     return rows
 
 

@@ -57,6 +57,7 @@ from condshap.values.outcomes import without_model
 from condshap.values.predictions import check_scale, given_base, predict_early, predict_rows, without_gaps
 from condshap.values.table import Settings
 from condshap.values.valuation import aim_of, answering, error_factors
+from condshap.views.rows import with_labels
 
 if TYPE_CHECKING:
     from condshap.explainer import Explainer
@@ -90,7 +91,8 @@ def prepare(
 
     `encoded` (N, M) are the rows of `X` if another explainer has encoded them already.
     """
-    prepared, said, seconds = record(lambda: _prepare(explainer, X, categorical, encoded))
+    with with_labels(X):
+        prepared, said, seconds = record(lambda: _prepare(explainer, X, categorical, encoded))
     return replace(prepared, warnings=said, seconds=seconds)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from inspect import signature
 from math import inf, nan
 from numbers import Integral
@@ -170,6 +171,27 @@ def check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
         raise OptionError(f"{name} must be one of {list(choices)}, got {value!r}.")
     return value
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask about the name that is nearest to an unknown one, followed by a space; empty if none is near.
+
+    >>> did_you_mean("guassian", ["copula", "gaussian"])
+    "Did you mean 'gaussian'? "
+    """
+    near = get_close_matches(name, names, n=1, cutoff=0.4)
+    return f"Did you mean '{near[0]}'? " if near else ""
+
+
+def known_options(function: Any, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A function's ``**options``, all of which must be among those that `spell_out` lists for it."""
+    names = [p.name for p in signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    for name in given:
+        if name not in names:
+            raise OptionError(
+                f"{function.__name__} has no option '{name}'. {did_you_mean(name, names)}Choose among {names}."
+            )
+    return given
 
 
 def check_jobs(n_jobs: Any) -> int:

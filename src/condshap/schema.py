@@ -274,7 +274,8 @@ def _check_finite(name: str, numbers: Floats) -> None:
     if len(infinite):
         raise SchemaError(
             f"column '{name}' must be finite or missing, got infinite values in rows {listing(infinite.tolist())}. "
-            "Replace them with NaN or a large number."
+            "Replace them with NaN or a large number.",
+            rows=infinite.tolist(),
         )
 
 
@@ -303,6 +304,7 @@ def _encode_levels(column: Column, feature: Feature) -> Floats:
         raise SchemaError(
             f"column '{feature.name}' must hold the levels {listing(feature.levels)}, got unseen levels {listing(names)} in "
             f"rows {listing(unseen.tolist())}. Add rows with such a level to the training rows, or replace it. A level "
-            "that the column's type declares but no training row has counts as unseen."
+            "that the column's type declares but no training row has counts as unseen.",
+            rows=unseen.tolist(),
         )
     return np.asarray(encoded)

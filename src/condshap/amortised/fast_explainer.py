@@ -22,7 +22,7 @@ from condshap.exceptions import ModelError, listing
 from condshap.explaining import encode_rows
 from condshap.explanation import Explanation, Provenance
 from condshap.learning import settings_of
-from condshap.options import as_path, check_choice
+from condshap.options import as_path, check_choice, known_options, spell_out
 from condshap.runtime.announcing import announce, overheard
 from condshap.schema import FeatureSchema
 from condshap.storage.digests import digest_of_maker
@@ -30,6 +30,7 @@ from condshap.tables.reading import snapshot
 from condshap.types import Floats, Masks, Outputs, Rows, Table
 from condshap.values.links import check_probabilities, linked
 from condshap.values.predictions import check_scale, predict_rows
+from condshap.views.rows import in_index
 
 if TYPE_CHECKING:
     from condshap.bulk.opening import ExplanationSet
@@ -96,7 +97,7 @@ class FastExplainer:
             if fallback == "exact":
                 values[is_unlike], errors[is_unlike] = self._explain_exactly(rows[is_unlike], outputs[is_unlike])
             else:
-                _announce_unlike(is_unlike)
+                _announce_unlike(X, is_unlike)
         device, seconds = settings_of(self.explainer).device, time.perf_counter() - start
         about = describe(game, game.plan, game.n_samples, seconds=seconds, device=device, warned=warned)
         about = replace(about, has_table=False, amortised=self.learned.facts | {"fallback": fallback})
@@ -120,6 +121,7 @@ class FastExplainer:
         from condshap.bulk.maker import Maker
         from condshap.bulk.running import explain_dataset
 
+        chosen = RunOptions(**known_options(FastExplainer.explain_dataset, options))
         check_choice("fallback", fallback, (None, "exact"))
         facts = {
             "approach": self.explainer.approach if isinstance(self.explainer.approach, str) else "several",
@@ -129,7 +131,7 @@ class FastExplainer:
         }
         explain = partial(self._quiet().explain, fallback=fallback)
         maker = Maker(explain, self.game.schema, facts, _ROWS_PER_PART, self.explainer.progress)
-        return explain_dataset(maker, source, out, RunOptions(**options))
+        return explain_dataset(maker, source, out, chosen)
 
     def _quiet(self) -> FastExplainer:
         """The same without bars and warnings of its own, which a run of many parts does not want."""
@@ -224,12 +226,15 @@ def amortise(explainer: Explainer, game: Game, X_pool: Table, given: tuple[Any, 
     return FastExplainer(explainer, learned, game, game.predictor(game.example_rows.copy()))
 
 
-def _announce_unlike(is_unlike: Masks) -> None:
+def _announce_unlike(X: Table, is_unlike: Masks) -> None:
     """Warn of rows that are unlike the pool."""
     if is_unlike.any():
+        rows = np.flatnonzero(is_unlike).tolist()
         announce(
-            f"{is_unlike.sum()} of {len(is_unlike)} rows are unlike the pool, at positions "
-            f"{listing(np.flatnonzero(is_unlike).tolist())}: they lie further from it than held-out rows do. The network "
-            "extrapolates there, and its errors may be too small. explanation.unlike_pool marks these rows; "
-            "fallback='exact' explains them with the explainer itself.",
+            f"{len(rows)} of {len(is_unlike)} rows are unlike the pool, at positions {listing(rows)}: they lie further from "
+            f"it than held-out rows do.{in_index(X, rows)} The network extrapolates there, and its errors may be too small. "
+            "explanation.unlike_pool marks these rows; fallback='exact' explains them with the explainer itself.",
         )
+
+
+spell_out(FastExplainer.explain_dataset, RunOptions)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
 from condshap.exceptions import ApproachError
+from condshap.options import did_you_mean
 
 _NOT_APPROACHES = {"base"}
 
@@ -24,10 +24,9 @@ def available_approaches() -> tuple[str, ...]:
 def find_approach(name: str) -> Any:
     """Class of the approach called `name`."""
     if name not in available_approaches():
-        near = difflib.get_close_matches(name, available_approaches(), n=1, cutoff=0.4)
-        hint = f"Did you mean '{near[0]}'? " if near else ""
+        names = list(available_approaches())
         raise ApproachError(
-            f"approach must be a known name, got '{name}'. {hint}Choose one of {list(available_approaches())}."
+            f"approach must be a known name, got '{name}'. {did_you_mean(name, names)}Choose one of {names}."
         )
     return import_module(f"{__name__}.{name}").APPROACH
 

@@ -351,7 +351,8 @@ def check_missing(approach: Approach, X: Rows, schema: FeatureSchema, *, what: s
     rows = np.flatnonzero(gaps.any(axis=1)).tolist()
     raise SchemaError(
         f"approach '{approach.name}' needs complete {what}, got missing values in columns {listing(columns)}, rows "
-        f"{listing(rows)}. Impute or drop them, or use {_alternatives(schema, missing=True)}."
+        f"{listing(rows)}. Impute or drop them, or use {_alternatives(schema, missing=True)}.",
+        rows=rows,
     )
 
 
@@ -364,7 +365,8 @@ def check_sizes(X: Rows, schema: FeatureSchema) -> None:
         raise SchemaError(
             f"column '{name}' must hold numbers of at most {LARGEST:g} in absolute value, because standard errors need "
             f"their fourth powers, got larger ones in rows {listing(where)}. Rescale the column, or replace these numbers "
-            "with NaN."
+            "with NaN.",
+            rows=where,
         )
 
 

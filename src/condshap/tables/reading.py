@@ -194,7 +194,8 @@ def _check_exact(name: str, numbers: Floats) -> None:
     if large.size:
         raise SchemaError(
             f"column '{name}' must hold integers below 2**53, which float64 keeps exactly, got larger ones in rows "
-            f"{listing(large.tolist())}. Convert it with astype(float), or drop it if it is an identifier."
+            f"{listing(large.tolist())}. Convert it with astype(float), or drop it if it is an identifier.",
+            rows=large.tolist(),
         )
 
 

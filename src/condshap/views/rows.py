@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from condshap.exceptions import OptionError, listing
+from condshap.exceptions import OptionError, SchemaError, listing
 from condshap.options import check_integer
 from condshap.types import Indices, Table
 
@@ -19,6 +21,27 @@ _LABELS = (str, tuple, date, np.datetime64)  # what can only be labels where sev
 def labels_of(table: Table, n_rows: int) -> pd.Index[Any]:
     """Labels of the rows of a table: the index in pandas, else their positions."""
     return table.index if isinstance(table, pd.DataFrame) else pd.RangeIndex(n_rows)
+
+
+def in_index(table: Table, rows: Sequence[int]) -> str:
+    """Say what rows at positions are called in the index of a pandas table, after a message that names the positions.
+
+    >>> in_index(pd.DataFrame({"x": [1, 2]}, index=["A17", "A18"]), [1])
+    " In the index, these rows are ['A18']."
+    """
+    if len(rows) == 0 or not isinstance(table, pd.DataFrame) or not _are_own(table.index):
+        return ""
+    return f" In the index, these rows are {listing(table.index.take(rows).tolist())}."
+
+
+@contextmanager
+def with_labels(table: Table) -> Iterator[None]:
+    """Let an error that names rows of a table by their positions name them by their labels as well."""
+    try:
+        yield
+    except SchemaError as error:
+        error.args = (f"{error}{in_index(table, error.rows)}",)
+        raise
 
 
 def with_draws(table: Table, labels: pd.Index[Any], n_draws: int) -> Table:

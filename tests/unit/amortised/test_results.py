@@ -100,6 +100,16 @@ def test_rows_unlike_the_pool_are_told(fast, strange):
     assert any("unlike the pool" in text for text in found.provenance.warnings)
 
 
+def test_rows_unlike_the_pool_have_their_labels(fast, strange):
+    import pandas as pd
+
+    table = pd.DataFrame(strange, columns=[f"x{j}" for j in range(4)], index=["p", "q", "r"])
+    with pytest.warns(
+        cs.CondShapWarning, match=r"at positions \[1\].* In the index, these rows are \['q'\]\. The network"
+    ):
+        fast.explain(table)
+
+
 def test_rows_like_the_pool_are_hardly_ever_flagged(fast, new_rows):
     assert fast.explain(new_rows).unlike_pool.mean() <= 0.02
 
@@ -199,3 +209,8 @@ def test_datasets_are_explained_part_by_part(fast, normals, tmp_path):
     lazy = fast.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", rows_per_part=30)
     together = lazy.to_explanation(limit=None)
     np.testing.assert_array_equal(together.values, fast.explain(normals[1800:1900]).values)
+
+
+def test_a_misspelt_option_of_a_dataset_run_is_named_with_the_nearest(fast, tmp_path):
+    with pytest.raises(OptionError, match=r"no option 'fall_back'. Did you mean 'fallback'\? .*'rows_per_part'"):
+        fast.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", fall_back="exact")

@@ -100,6 +100,16 @@ def test_rows_per_part_is_that_of_the_run_unless_it_is_given(explainer, source, 
     assert len(explainer.explain_dataset(source, tmp_path / "out").parts) == 7
 
 
+def test_a_misspelt_option_is_named_with_the_nearest_and_with_all_that_there_are(explainer, source, tmp_path):
+    with pytest.raises(cs.CondShapError) as caught:
+        explainer.explain_dataset(source, tmp_path / "out", row_per_part=9)
+    assert str(caught.value) == (
+        "explain_dataset has no option 'row_per_part'. Did you mean 'rows_per_part'? Choose among ['rows_per_part', "
+        "'columns', 'key', 'cluster', 'resume', 'values']."
+    )
+    assert not (tmp_path / "out").exists()
+
+
 DIFFERENT = {
     "seed was 0 and is 1": ({"seed": 1}, {}),
     "approach was 'independence' and is 'ctree'": ({"approach": "ctree"}, {}),

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import condshap as cs
-from condshap.exceptions import OptionError
-from condshap.views.rows import find_row, row_positions
+from condshap.exceptions import OptionError, SchemaError
+from condshap.views.rows import find_row, in_index, row_positions
 
 mpl.use("Agg")
 
@@ -105,3 +105,55 @@ def test_interactions_and_owen_values_take_labels(explanation):
     assert cs.plots.interactions(pairs, row="A12") is not None
     assert cs.plots.waterfall(explanation.owen({"u": ["a", "b"], "v": ["c"]}), "A12") is not None
     mpl.pyplot.close("all")
+
+
+MIXED = X.assign(c=["u", "v"] * 30, d=range(60))
+BAD_CELLS = {
+    "infinite": ("a", np.inf),
+    "missing values": ("a", np.nan),
+    "larger ones": ("a", 1e80),
+    "unseen levels": ("c", "w"),
+    "integers below": ("d", 2**60),
+}
+
+
+def damaged(rows, column, cell):
+    broken = rows.astype({"c": object})
+    broken.loc["A12", column] = cell
+    return broken
+
+
+@pytest.mark.parametrize("problem", BAD_CELLS)
+def test_an_error_about_rows_to_explain_has_their_labels(problem):
+    explainer = cs.Explainer(lambda frame: np.asarray(frame["a"], dtype=float), approach="ctree", n_samples=5).fit(
+        MIXED
+    )
+    rows = damaged(MIXED[10:14], *BAD_CELLS[problem])
+    with pytest.raises(SchemaError, match=rf"{problem}.* \[2\].* In the index, these rows are \['A12'\]\.$"):
+        explainer.explain(rows)
+    with pytest.raises(SchemaError, match=rf"{problem}.* \[2\]") as caught:
+        explainer.explain(rows.reset_index(drop=True))
+    assert "index" not in str(caught.value)
+
+
+@pytest.mark.parametrize("problem", [name for name in BAD_CELLS if name != "unseen levels"])
+def test_an_error_about_training_rows_has_their_labels(problem):
+    with pytest.raises(SchemaError, match=rf"{problem}.* \[12\].* In the index, these rows are \['A12'\]\.$"):
+        cs.Explainer(total, approach="ctree").fit(damaged(MIXED, *BAD_CELLS[problem]))
+
+
+@pytest.mark.parametrize(
+    ("index", "shown"),
+    [
+        (pd.Index([7, 8, 9]), "[8, 9]"),
+        (pd.MultiIndex.from_tuples([("x", 1), ("x", 2), ("y", 1)]), "[('x', 2), ('y', 1)]"),
+        (pd.Index([1, 2, None], dtype="Int64"), "[2, <NA>]"),
+    ],
+)
+def test_labels_of_any_kind_are_listed(index, shown):
+    assert in_index(pd.DataFrame({"x": [1, 2, 3]}, index=index), [1, 2]) == f" In the index, these rows are {shown}."
+
+
+def test_rows_without_labels_of_their_own_are_named_by_position_only():
+    assert in_index(pd.DataFrame({"x": [1, 2]}), [1]) == in_index(np.zeros((2, 1)), [1]) == ""
+    assert in_index(pd.DataFrame({"x": [1, 2]}, index=["a", "b"]), []) == ""
