@@ -32,8 +32,6 @@ from benchmarks.lib.problems import correlated_normals, smooth_response
 from benchmarks.lib.report import parser, publish, table
 
 N_FEATURES, N_TRAIN = 10, 2000
-COALITIONS, SAMPLES = 32, 4
-"""Of the run over many rows: few, so that it ends; how many there are does not matter for the memory that parts take."""
 LIMIT_MIB = 1536
 KINDS = ("memory", "rates", "workers", "overhead")
 
@@ -68,11 +66,10 @@ def write_rows(folder: Path, n_rows: int, n_files: int = 4) -> Path:
     return source
 
 
-def run_alone(n_rows: int, values: str, n_coalitions: int | None, n_samples: int | None) -> None:
+def run_alone(n_rows: int, values: str) -> None:
     """Explain a dataset here and print peak memory and CPU seconds, and whether the numbers are those of `explain`."""
     X = correlated_normals(N_TRAIN, N_FEATURES, 0.6, seed=0)
-    options: dict[str, Any] = {"n_coalitions": n_coalitions, "n_samples": n_samples, "progress": False}
-    explainer = cs.Explainer(boosted(X), approach="gaussian", **options).fit(X)
+    explainer = cs.Explainer(boosted(X), approach="gaussian", progress=False).fit(X)
     with tempfile.TemporaryDirectory() as name:
         source = write_rows(Path(name), n_rows)
         start = time.process_time()
@@ -90,14 +87,10 @@ def run_alone(n_rows: int, values: str, n_coalitions: int | None, n_samples: int
 
 
 def memory() -> list[dict[str, Any]]:
-    """Lines about peak memory, one process each."""
+    """Lines about peak memory, one process each, everything at its default."""
     lines = []
-    for n_rows, values, n_coalitions, n_samples in (
-        (200_000, "compact", COALITIONS, SAMPLES),
-        (4_000, "full", None, None),
-    ):
-        given = f"{n_rows}, {values!r}, {n_coalitions}, {n_samples}"
-        call = f"from benchmarks.speed.datasets import run_alone; run_alone({given})"
+    for n_rows, values in ((200_000, "compact"), (4_000, "full")):
+        call = f"from benchmarks.speed.datasets import run_alone; run_alone({n_rows}, {values!r})"
         done = subprocess.run(
             [sys.executable, "-c", call], capture_output=True, text=True, check=True, env={**os.environ, **ONE_THREAD}
         )
@@ -106,8 +99,6 @@ def memory() -> list[dict[str, Any]]:
             {
                 "rows": f"{n_rows:,}",
                 "values": values,
-                "coalitions": n_coalitions or 2**N_FEATURES,
-                "samples": n_samples or "by size",
                 "parts": found["parts"],
                 "peak memory, MiB": f"{found['peak']:.0f}",
                 "limit, MiB": LIMIT_MIB,
