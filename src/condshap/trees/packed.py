@@ -11,7 +11,7 @@ import numpy.typing as npt
 from condshap.trees.flat import Accepts, FlatTrees, Integers, sibling_order
 from condshap.trees.links import Exponential, Link
 
-SHARED = ("outputs", "base", "divisor", "link", "exponential", "n_features", "accepts")
+SHARED = ("left_codes", "outputs", "base", "divisor", "link", "exponential", "n_features", "accepts")
 """What is taken over from the flat trees as it is."""
 
 
@@ -21,18 +21,19 @@ class PackedTrees:
 
     Attributes
     ----------
-    nodes : (I,) records (threshold, feature, default_left, left, right); children are positions of inner nodes, or ~k for
-        the k-th leaf
+    nodes : (I,) records (threshold, feature, default_left, code_sets, left, right); children are positions of inner nodes,
+        or ~k for the k-th leaf
     values : (L, V) what the leaves add
     roots : (T,) as children
     depth : steps to the deepest leaf
-    outputs, base, divisor, link, exponential, n_features, accepts : as those of the `FlatTrees`
+    left_codes, outputs, base, divisor, link, exponential, n_features, accepts : as those of the `FlatTrees`
     """
 
     nodes: npt.NDArray[Any]
     values: npt.NDArray[Any]
     roots: Integers
     depth: int
+    left_codes: npt.NDArray[np.bool_]
     outputs: Integers
     base: npt.NDArray[Any]
     divisor: float
@@ -50,7 +51,7 @@ class PackedTrees:
         name[order] = np.where(leaf, ~(leaf.cumsum() - 1), (~leaf).cumsum() - 1)
         inner = order[~leaf]
         fields = {"threshold": trees.threshold, "feature": trees.feature, "default_left": trees.default_left}
-        fields |= {"left": name[trees.left], "right": name[trees.right]}
+        fields |= {"code_sets": trees.code_sets, "left": name[trees.left], "right": name[trees.right]}
         nodes = np.empty(len(inner), dtype=np.dtype([(key, f.dtype) for key, f in fields.items()], align=True))
         for key, field in fields.items():
             nodes[key] = field[inner]
