@@ -92,6 +92,8 @@ def _trace_step(step: Any, columns: list[int]) -> list[int] | None:
 
 def _trace_transformer(transformer: Any, columns: list[int]) -> list[int] | None:
     """Columns after a ColumnTransformer, all of whose transformers can be traced."""
+    if transformer.n_features_in_ != len(columns):  # it finds its columns among others by their names
+        return None
     positions, places = transformer._transformer_to_input_indices, transformer.output_indices_
     found: dict[int, int] = {}
     for name, step, _ in transformer.transformers_:
@@ -166,7 +168,7 @@ def _step_keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool
 def _transformer_keeps_sums(transformer: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
     """Whether all transformers of a ColumnTransformer keep sums over features."""
     positions = getattr(transformer, "_transformer_to_input_indices", None)
-    if positions is None or holds_levels is None:
+    if positions is None or holds_levels is None or transformer.n_features_in_ != len(holds_levels):
         return False
     return all(
         step in _NOTHING or _step_keeps_sums(step, [holds_levels[i] for i in positions[name]], curves=curves)

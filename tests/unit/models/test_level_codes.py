@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import condshap as cs
 from condshap.models.predictor import Predictor
@@ -144,3 +145,11 @@ def test_a_device_leaves_them_to_the_host():
         predictor = Predictor.of(model, schema, rows, fast_trees=True, device="cpu")
     assert predictor.device_trees is None
     np.testing.assert_array_equal(predictor.predict_fast(rows), predictor(rows))
+
+
+def test_columns_beside_those_of_a_pipeline_do_not_shift_them():
+    table = X[["a", "n"]].assign(z=RNG.normal(size=N))[["z", "a", "n"]]
+    forest = RandomForestRegressor(5, max_depth=3, random_state=0)
+    model = make_pipeline(make_column_transformer((StandardScaler(), ["a", "n"])), forest).fit(table[["a", "n"]], Y)
+    found = cs.Explainer(model, approach="independence").fit(table).explain(table[:5]).values
+    assert (found[:, 1:] != 0).all()
