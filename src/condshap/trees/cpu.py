@@ -18,7 +18,7 @@ import numpy.typing as npt
 from condshap.numerics.jit import entry_kernel, kernel
 from condshap.trees.flat import N_CODES, Integers
 from condshap.trees.links import finish
-from condshap.trees.packed import PackedTrees
+from condshap.trees.packed import NAN_LEFT, PackedTrees
 from condshap.types import Outputs
 
 Members: TypeAlias = npt.NDArray[np.uint16]
@@ -125,7 +125,11 @@ def add_tree(
         name, low, high = waiting[n_waiting, 0], waiting[n_waiting, 1], waiting[n_waiting, 2]
         while name >= 0 and low < high:
             node = nodes[U(name)]
-            middle = split(columns[U(node.feature)], node, left_codes, members, low, high, spare)
+            column = columns[U(node.feature)]
+            if node.rule >= 0:
+                middle = split_codes(column, left_codes[U(node.rule)], members, low, high, spare)
+            else:
+                middle = split(column, node, members, low, high, spare)
             waiting[n_waiting, 0], waiting[n_waiting, 1], waiting[n_waiting, 2] = node.right, middle, high
             n_waiting += middle < high
             name, high = np.int64(node.left), middle
@@ -135,33 +139,13 @@ def add_tree(
 
 
 @kernel
-def split(
-    column: npt.NDArray[Any],
-    node: Any,
-    left_codes: npt.NDArray[np.bool_],
-    members: Members,
-    low: int,
-    high: int,
-    spare: Members,
-) -> np.int64:
+def split(column: npt.NDArray[Any], node: Any, members: Members, low: int, high: int, spare: Members) -> np.int64:
     """Sort members low to high: first those that go left; returns where the others begin. Keeps the order of both.
 
-    The first loop is for categories, the others differ for NaN only. Everything stays within one of them: a test inside
-    would cost a fifth of the speed.
+    The two loops differ for NaN only. Everything stays within one of them: a test inside would cost a fifth of the speed.
     """
     n_left, n_right, threshold = U(low), U(0), node.threshold
-    if node.code_sets >= 0:
-        goes_left = left_codes[U(node.code_sets)]
-        for i in range(U(low), U(high)):
-            member = members[i]
-            value = column[U(member)]
-            is_code = (value >= 0) & (value < N_CODES - 1)  # whatever the number is, nothing beyond the set is read
-            right = U(not goes_left[U(value if is_code else N_CODES - 1)])
-            members[n_left] = member
-            spare[n_right] = member
-            n_left += U(1) - right
-            n_right += right
-    elif node.default_left:
+    if node.rule == NAN_LEFT:
         for i in range(U(low), U(high)):
             member = members[i]
             right = U(column[U(member)] > threshold)
@@ -177,6 +161,26 @@ def split(
             spare[n_right] = member
             n_left += U(1) - right
             n_right += right
+    for i in range(n_right):
+        members[n_left + i] = spare[i]
+    return np.int64(n_left)
+
+
+@kernel
+def split_codes(
+    column: npt.NDArray[Any], left_codes: npt.NDArray[np.bool_], members: Members, low: int, high: int, spare: Members
+) -> np.int64:
+    """The same for a column of codes of categories, by which of them (N_CODES,) go left."""
+    n_left, n_right = U(low), U(0)
+    for i in range(U(low), U(high)):
+        member = members[i]
+        value = column[U(member)]
+        is_code = (value >= 0) & (value < N_CODES - 1)  # whatever the number is, nothing beyond the set is read
+        right = U(not left_codes[U(value if is_code else N_CODES - 1)])
+        members[n_left] = member
+        spare[n_right] = member
+        n_left += U(1) - right
+        n_right += right
     for i in range(n_right):
         members[n_left + i] = spare[i]
     return np.int64(n_left)
