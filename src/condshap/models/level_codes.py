@@ -1,7 +1,7 @@
 """Boosting with categories -> encoded rows as the numbers that its trees compare, without a table of labels in between.
 
-The model's own encoder is asked about every level once, and its answers are looked up: a table takes it nearly as long as
-the trees take.
+The model's own encoder is asked about every level once, and its answers are looked up: for a table of labels it would take a
+large part of the time that the trees take.
 """
 
 from __future__ import annotations

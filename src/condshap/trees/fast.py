@@ -39,7 +39,8 @@ class FastTrees:
 
     Notes
     -----
-    Columns are taken by position: a table must have them in the order used in training.
+    Columns are taken by position: a table must have them in the order used in training. Models of scikit-learn may have
+    categorical features, but not on a device.
     """
 
     classes_: npt.NDArray[Any]
