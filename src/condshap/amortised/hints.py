@@ -55,8 +55,6 @@ class Hints:
 
     def _beside(self, rows: Rows) -> Rows:
         """Rows (n, 2 P k, M) beside each of n rows."""
-        typical = self.typical[:, None]
-        players = self.membership
-        changed = np.where(players, typical, rows[:, None, None])  # (n, k, P, M)
-        kept = np.where(players, rows[:, None, None], typical)
-        return np.concatenate([changed, kept], axis=2).reshape(len(rows), -1, rows.shape[1])
+        replaced = np.concatenate([self.membership, ~self.membership])  # one player changed, then one player kept
+        beside = np.where(replaced, self.typical[:, None], rows[:, None, None])  # (n, k, 2 P, M)
+        return beside.reshape(len(rows), -1, rows.shape[1])

@@ -47,11 +47,20 @@ def evaluate_trees(
 
     None if the table is not one of numbers, or has some that the model refuses.
     """
-    numbers = find_numbers(trees, table, model)
+    return evaluate_numbers(trees, find_numbers(trees, table, model), model, device_trees)
+
+
+def evaluate_numbers(
+    trees: PackedTrees, numbers: npt.NDArray[Any] | None, model: Model, device_trees: DeviceTrees | None = None
+) -> Outputs | None:
+    """The same for numbers (n, columns) that the trees compare, None if there are none."""
     if numbers is None or find_unfit(numbers, trees.accepts) is not None:
         return None
-    if device_trees is not None:
-        return predict_from_host(device_trees, numbers)
+    return predict_numbers(trees, numbers, model) if device_trees is None else predict_from_host(device_trees, numbers)
+
+
+def predict_numbers(trees: PackedTrees, numbers: npt.NDArray[Any], model: Model) -> Outputs:
+    """Outputs (n, O) of a model's trees for numbers (n, columns) that it takes, on the host, by its number of threads."""
     from condshap.trees.cpu import predict_cpu  # numba takes a while to load
 
     return predict_cpu(trees, numbers, count_threads(model))

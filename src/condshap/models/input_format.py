@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from condshap.exceptions import ModelError, listing
 from condshap.models.calling import describe_model, is_instance, is_lightgbm
+from condshap.tables.column_formats import ColumnFormat
 from condshap.tables.formats import TableFormat
 from condshap.types import Model
 
@@ -33,9 +34,9 @@ def find_input_format(model: Model, table: TableFormat) -> tuple[TableFormat, tu
     return (table, None) if order is None else (table.reordered(order), order)
 
 
-def holds_plain_numbers(table: TableFormat) -> bool:
-    """Whether a table of this format holds the same numbers as the encoded rows."""
-    return all(column.levels is None and str(column.dtype).lower() in _PLAIN_DTYPES for column in table.columns)
+def holds_plain_numbers(columns: Iterable[ColumnFormat]) -> bool:
+    """Whether columns of a table hold the same numbers as the encoded rows."""
+    return all(column.levels is None and str(column.dtype).lower() in _PLAIN_DTYPES for column in columns)
 
 
 def _needs_pandas(model: Model, table: TableFormat) -> bool:

@@ -15,14 +15,15 @@ import numpy.typing as npt
 
 from condshap.exceptions import ModelError
 from condshap.models.calling import call_model, call_torch, describe_model, find_caller
-from condshap.models.fast_trees import copy_to_device, evaluate_trees, find_numbers, meets_outputs
+from condshap.models.fast_trees import copy_to_device, evaluate_trees, find_numbers, meets_outputs, predict_numbers
 from condshap.models.input_format import find_input_format, holds_plain_numbers
+from condshap.models.level_codes import LevelCodes
 from condshap.models.outputs import are_in_range, as_outputs, check_count, find_output, name_outputs, range_error
 from condshap.schema import FeatureSchema
 from condshap.tables.formats import TableFormat
 from condshap.trees import PackedTrees, read_trees
 from condshap.trees.cuda import DeviceTrees
-from condshap.trees.pipelines import adds_in_any_order, split_pipeline, transform, with_one_job
+from condshap.trees.pipelines import adds_in_any_order, encoder_of, split_pipeline, transform, with_one_job
 from condshap.types import Floats, Model, Outputs, Rows
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Predictor:
     n_outputs : outputs of the model at its trial, which it must have at every call; None before that
     trees : the model's trees, for samples, if it is a tree ensemble that `condshap.trees` evaluates to the last bit, or a
         pipeline that ends in one
+    level_codes : how rows become what the trees compare, if the model encodes categories and rows need not be tables for it
     device_trees : the same on an accelerator, where samples are evaluated if there are any; their sums are float64
     units : (M,) sizes of the training values, in which rows name their random streams, see `condshap.seeding.row_keys`
     """
@@ -57,6 +59,7 @@ class Predictor:
     picked: int | None
     n_outputs: int | None = None
     trees: PackedTrees | None = field(default=None, repr=False, compare=False)
+    level_codes: LevelCodes | None = field(default=None, repr=False, compare=False)
     device_trees: DeviceTrees | None = field(default=None, repr=False, compare=False)
     units: Floats | None = field(default=None, repr=False, compare=False)
 
@@ -120,8 +123,9 @@ class Predictor:
 
     @property
     def takes_plain_rows(self) -> bool:
-        """Whether the model, and no pipeline before it, gets the encoded numbers as they are, but for their order."""
-        return not split_pipeline(self.model)[0] and holds_plain_numbers(self.table_format)
+        """Whether the model, and nothing that comes before it, gets the encoded numbers as they are, but for their order."""
+        steps, last = split_pipeline(self.model)
+        return not steps and encoder_of(last) is None and holds_plain_numbers(self.table_format.columns)
 
     def in_order(self, rows: Any) -> Any:
         """Rows (n, M), an array or a tensor, with the columns in the model's order."""
@@ -144,7 +148,9 @@ class Predictor:
         expected = self._all_outputs(trial.copy(), with_one_job(self.model))
         if not meets_outputs(trees, self._last_step_input(trial.copy()), last, expected):
             return self
-        return replace(self, trees=PackedTrees.of(trees), device_trees=copy_to_device(trees, device))
+        codes = LevelCodes.learn(self.model, self.table_format)
+        packed = PackedTrees.of(trees)
+        return replace(self, trees=packed, level_codes=codes, device_trees=copy_to_device(trees, device))
 
     def _all_outputs(self, rows: Rows, model: Model = None) -> Outputs:
         """All outputs of the model, or of another form of it, for rows (n, M), explained or not; numbers of any size."""
@@ -165,6 +171,8 @@ class Predictor:
 
     def _tree_outputs(self, trees: PackedTrees, rows: Rows, device_trees: DeviceTrees | None = None) -> Outputs:
         """All outputs for rows (n, M) by trees, or by the model where it refuses the numbers."""
+        if self.level_codes is not None:
+            return predict_numbers(trees, self.level_codes.look_up(self.in_order(rows)), self.model)
         steps, last = split_pipeline(self.model)
         table = self._last_step_input(rows)
         outputs = evaluate_trees(trees, table, last, device_trees)

@@ -12,7 +12,7 @@ from typing import Any
 from condshap.models.predictor import Predictor
 from condshap.schema import FeatureSchema
 from condshap.trees import PackedTrees
-from condshap.trees.pipelines import split_pipeline
+from condshap.trees.pipelines import encoder_of, split_pipeline
 from condshap.types import Model
 
 _SCALERS = {f"sklearn.preprocessing._data.{n}Scaler" for n in ("Standard", "MinMax", "MaxAbs", "Robust")}
@@ -43,7 +43,7 @@ def is_certainly_additive(predictor: Predictor, schema: FeatureSchema) -> bool:
 
     Trees count only where their thresholds can be traced back to the features, so that none of them is missed.
     """
-    steps, last = split_pipeline(predictor.model)
+    steps, last = _steps_before_trees(predictor.model)
     has_such_trees = _has_trees_of_one_feature(predictor.trees) and traced_columns(predictor, schema) is not None
     sums = _is_linear_regressor(last) or has_such_trees
     return sums and _steps_keep_sums(steps, _hold_levels(predictor, schema), curves=True)
@@ -56,10 +56,17 @@ def traced_columns(predictor: Predictor, schema: FeatureSchema) -> list[int] | N
     """
     order = range(len(schema)) if predictor.order is None else predictor.order
     columns = [-1 if schema.features[j].levels is not None else int(j) for j in order]
-    steps, _ = split_pipeline(predictor.model)
+    steps, _ = _steps_before_trees(predictor.model)
     traced = _trace_steps(steps, columns)
     fits = predictor.trees is None or (traced is not None and len(traced) == predictor.trees.n_features)
     return traced if fits else None
+
+
+def _steps_before_trees(model: Model) -> tuple[tuple[Any, ...], Model]:
+    """Steps of a pipeline and its last one; where that encodes categories, its encoder is a step as well."""
+    steps, last = split_pipeline(model)
+    encoder = encoder_of(last)
+    return (steps if encoder is None else (*steps, encoder)), last
 
 
 def _trace_steps(steps: Sequence[Any], columns: list[int]) -> list[int] | None:
@@ -72,7 +79,7 @@ def _trace_steps(steps: Sequence[Any], columns: list[int]) -> list[int] | None:
 def _trace_step(step: Any, columns: list[int]) -> list[int] | None:
     """Columns after one step, if it keeps numbers in their places and order, or makes columns of levels only."""
     name = _class_of(step)
-    if name in _SCALERS | _INCREASING or (name == _FUNCTION and step.func is None):
+    if name in _SCALERS | _INCREASING or _changes_nothing(step):
         return columns
     if name in _ENCODERS and all(j < 0 for j in columns):
         return [-1] * len(step.get_feature_names_out())
@@ -85,6 +92,8 @@ def _trace_step(step: Any, columns: list[int]) -> list[int] | None:
 
 def _trace_transformer(transformer: Any, columns: list[int]) -> list[int] | None:
     """Columns after a ColumnTransformer, all of whose transformers can be traced."""
+    if transformer.n_features_in_ != len(columns):  # it finds its columns among others by their names
+        return None
     positions, places = transformer._transformer_to_input_indices, transformer.output_indices_
     found: dict[int, int] = {}
     for name, step, _ in transformer.transformers_:
@@ -145,7 +154,7 @@ def _step_keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool
     if name in _CURVES:
         return curves
     if name == _FUNCTION:
-        return step.func is None  # what a ColumnTransformer makes of "passthrough"
+        return _changes_nothing(step)
     if name in _ENCODERS:
         return holds_levels is not None and all(holds_levels)
     if name == "sklearn.pipeline.Pipeline":
@@ -159,13 +168,20 @@ def _step_keeps_sums(step: Any, holds_levels: list[bool] | None, *, curves: bool
 def _transformer_keeps_sums(transformer: Any, holds_levels: list[bool] | None, *, curves: bool) -> bool:
     """Whether all transformers of a ColumnTransformer keep sums over features."""
     positions = getattr(transformer, "_transformer_to_input_indices", None)
-    if positions is None or holds_levels is None:
+    if positions is None or holds_levels is None or transformer.n_features_in_ != len(holds_levels):
         return False
     return all(
         step in _NOTHING or _step_keeps_sums(step, [holds_levels[i] for i in positions[name]], curves=curves)
         for name, step, _ in transformer.transformers_
         if len(positions.get(name, ()))
     )
+
+
+def _changes_nothing(step: Any) -> bool:
+    """Whether a step is what a ColumnTransformer makes of "passthrough", or a boosted model of its numbers: a check."""
+    from sklearn.utils.validation import check_array
+
+    return _class_of(step) == _FUNCTION and (step.func is None or getattr(step.func, "func", None) is check_array)
 
 
 def _class_of(thing: Any) -> str:

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from condshap.numerics.jit import entry_kernel, kernel
-from condshap.trees.flat import Integers
+from condshap.trees.flat import N_CODES, Integers
 from condshap.trees.links import finish
-from condshap.trees.packed import PackedTrees
+from condshap.trees.packed import NAN_LEFT, PackedTrees
 from condshap.types import Outputs
 
 Members: TypeAlias = npt.NDArray[np.uint16]
@@ -43,7 +43,8 @@ def predict_cpu(packed: PackedTrees, X: npt.NDArray[Any], n_threads: int = 1) ->
     sums = np.tile(packed.base, (len(X), 1))
 
     def add(some: slice) -> None:
-        add_trees(X[some], packed.nodes, packed.values, packed.roots, packed.outputs, packed.depth, sums[some])
+        layout = packed.nodes, packed.left_codes, packed.values, packed.roots, packed.outputs, packed.depth
+        add_trees(X[some], *layout, sums[some])
 
     _in_threads(add, len(X), n_threads)
     return finish(sums, packed.divisor, packed.link, packed.exponential)
@@ -70,6 +71,7 @@ def _in_threads(work: Callable[[slice], None], n_rows: int, n_threads: int) -> N
 def add_trees(
     X: npt.NDArray[Any],
     nodes: npt.NDArray[Any],
+    left_codes: npt.NDArray[np.bool_],
     values: npt.NDArray[Any],
     roots: Integers,
     outputs: Integers,
@@ -87,7 +89,7 @@ def add_trees(
         for tree in range(roots.shape[0]):
             for row in range(rows.shape[0]):
                 members[row] = row
-            add_tree(columns, nodes, values, roots[tree], outputs[tree], members, spare, waiting, block)
+            add_tree(columns, nodes, left_codes, values, roots[tree], outputs[tree], members, spare, waiting, block)
 
 
 @kernel
@@ -102,6 +104,7 @@ def transpose(rows: npt.NDArray[Any], columns: npt.NDArray[Any]) -> None:
 def add_tree(
     columns: npt.NDArray[Any],
     nodes: npt.NDArray[Any],
+    left_codes: npt.NDArray[np.bool_],
     values: npt.NDArray[Any],
     root: int,
     first: int,
@@ -122,7 +125,11 @@ def add_tree(
         name, low, high = waiting[n_waiting, 0], waiting[n_waiting, 1], waiting[n_waiting, 2]
         while name >= 0 and low < high:
             node = nodes[U(name)]
-            middle = split(columns[U(node.feature)], node, members, low, high, spare)
+            column = columns[U(node.feature)]
+            if node.rule >= 0:
+                middle = split_codes(column, left_codes[U(node.rule)], members, low, high, spare)
+            else:
+                middle = split(column, node, members, low, high, spare)
             waiting[n_waiting, 0], waiting[n_waiting, 1], waiting[n_waiting, 2] = node.right, middle, high
             n_waiting += middle < high
             name, high = np.int64(node.left), middle
@@ -138,7 +145,7 @@ def split(column: npt.NDArray[Any], node: Any, members: Members, low: int, high:
     The two loops differ for NaN only. Everything stays within one of them: a test inside would cost a fifth of the speed.
     """
     n_left, n_right, threshold = U(low), U(0), node.threshold
-    if node.default_left:
+    if node.rule == NAN_LEFT:
         for i in range(U(low), U(high)):
             member = members[i]
             right = U(column[U(member)] > threshold)
@@ -154,6 +161,26 @@ def split(column: npt.NDArray[Any], node: Any, members: Members, low: int, high:
             spare[n_right] = member
             n_left += U(1) - right
             n_right += right
+    for i in range(n_right):
+        members[n_left + i] = spare[i]
+    return np.int64(n_left)
+
+
+@kernel
+def split_codes(
+    column: npt.NDArray[Any], left_codes: npt.NDArray[np.bool_], members: Members, low: int, high: int, spare: Members
+) -> np.int64:
+    """The same for a column of codes of categories, by which of them (N_CODES,) go left."""
+    n_left, n_right = U(low), U(0)
+    for i in range(U(low), U(high)):
+        member = members[i]
+        value = column[U(member)]
+        is_code = (value >= 0) & (value < N_CODES - 1)  # whatever the number is, nothing beyond the set is read
+        right = U(not left_codes[U(value if is_code else N_CODES - 1)])
+        members[n_left] = member
+        spare[n_right] = member
+        n_left += U(1) - right
+        n_right += right
     for i in range(n_right):
         members[n_left + i] = spare[i]
     return np.int64(n_left)

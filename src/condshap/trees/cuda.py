@@ -55,6 +55,10 @@ class DeviceTrees:
         """Pack trees and copy them to a device."""
         import torch
 
+        if (trees.code_sets >= 0).any():
+            raise ModelError(
+                "trees on a device must split on numbers, got some that split on categories. Use device='cpu'."
+            )
         order, depths = sibling_order(trees)
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))

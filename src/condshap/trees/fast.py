@@ -12,6 +12,7 @@ from condshap.exceptions import ModelError, listing
 from condshap.trees.cuda import DeviceTrees, predict_device, predict_from_host
 from condshap.trees.flat import FlatTrees, find_unfit
 from condshap.trees.packed import PackedTrees
+from condshap.trees.pipelines import encoder_of
 from condshap.trees.reading import read_trees
 from condshap.types import Model, Outputs, Table
 
@@ -38,7 +39,8 @@ class FastTrees:
 
     Notes
     -----
-    Columns are taken by position: a table must have them in the order used in training.
+    Columns are taken by position: a table must have them in the order used in training. Models of scikit-learn may have
+    categorical features, but not on a device.
     """
 
     classes_: npt.NDArray[Any]
@@ -58,6 +60,7 @@ class FastTrees:
             if getattr(model, name, None) is not None:
                 setattr(self, name, getattr(model, name))
         self._even_odds_are_positive = type(model).__name__ == "GradientBoostingClassifier" and trees.link == "sigmoid"
+        self._encoder = encoder_of(model)
         self._packed = _pack(trees, device)
 
     @property
@@ -103,10 +106,12 @@ class FastTrees:
         names, trained = getattr(X, "columns", None), getattr(self, "feature_names_in_", None)
         if trained is not None and names is not None and list(names) != list(trained):
             raise ModelError(f"a table must have the columns {listing(trained)} in this order, got {listing(names)}.")
+        shape = np.shape(X)
+        if len(shape) != 2 or shape[1] != self.n_features_in_:
+            raise ModelError(f"rows must have {self.n_features_in_} features, got shape {shape}.")
+        numbers = X if self._encoder is None else self._encoder.transform(X)
         with np.errstate(over="ignore"):
-            rows = np.ascontiguousarray(X, dtype=self.trees.threshold.dtype)
-        if rows.ndim != 2 or rows.shape[1] != self.n_features_in_:
-            raise ModelError(f"rows must have {self.n_features_in_} features, got shape {rows.shape}.")
+            rows = np.ascontiguousarray(numbers, dtype=self.trees.threshold.dtype)
         _check_numbers(rows, self.trees)
         return rows
 

@@ -5,7 +5,7 @@ The readers of the libraries fill these arrays; the evaluators turn them into la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +16,9 @@ from condshap.types import Outputs
 
 Integers: TypeAlias = npt.NDArray[np.int32]
 Accepts: TypeAlias = Literal["finite", "missing", "anything"]
+
+N_CODES = 256
+"""Codes of categories are whole numbers below the last of these, which stands for everything else: gaps, unknown ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +31,8 @@ class FlatTrees:
     threshold : (N,) float32 or float64: rows go left if x <= threshold, with x cast to the same type
     left, right : (N,) positions of the children; a leaf is its own child
     default_left : (N,) where NaN goes
+    code_sets : (N,) positions in `left_codes` for nodes that split on categories, whatever their threshold, else -1
+    left_codes : (S, N_CODES) which codes of categories go left
     values : (N, V) what a leaf adds, in the type of the base, 0 for inner nodes; V is O, or 1 if a tree adds to one sum only
     roots : (T,) positions of the roots
     outputs : (T,) first sum that a tree adds to
@@ -44,6 +49,8 @@ class FlatTrees:
     left: Integers
     right: Integers
     default_left: npt.NDArray[np.bool_]
+    code_sets: Integers
+    left_codes: npt.NDArray[np.bool_]
     values: npt.NDArray[Any]
     roots: Integers
     outputs: Integers
@@ -87,6 +94,8 @@ class TreeNodes:
     default_left : (n,) where NaN goes
     values : (n, V) what a leaf adds, anything for inner nodes
     output : first sum that it adds to
+    by_code : (n,) which inner nodes split on categories, None if no node does
+    left_codes : (s, N_CODES) which codes go left, for those nodes one after the other
     """
 
     feature: npt.NDArray[Any]
@@ -96,6 +105,8 @@ class TreeNodes:
     default_left: npt.NDArray[Any]
     values: npt.NDArray[Any]
     output: int = 0
+    by_code: npt.NDArray[np.bool_] | None = None
+    left_codes: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, N_CODES), dtype=bool))
 
 
 def join_trees(
@@ -119,12 +130,15 @@ def join_trees(
     leaf, own, first = left < 0, np.arange(len(left)), np.repeat(roots, sizes)
     threshold = round_down(_joined(tree.threshold for tree in trees), dtype)
     values = np.where(leaf[:, None], _joined(tree.values for tree in trees), 0.0)
+    by_code = _joined(np.zeros(len(tree.left), dtype=bool) if tree.by_code is None else tree.by_code for tree in trees)
     return FlatTrees(
         feature=np.where(leaf, 0, _joined(tree.feature for tree in trees)).astype(np.int32),
-        threshold=np.where(leaf, dtype(np.inf), threshold),
+        threshold=np.where(leaf | by_code, dtype(np.inf), threshold),
         left=np.where(leaf, own, left + first).astype(np.int32),
         right=np.where(leaf, own, _joined(tree.right for tree in trees) + first).astype(np.int32),
         default_left=leaf | _joined(tree.default_left for tree in trees).astype(bool),
+        code_sets=np.where(by_code, by_code.cumsum() - 1, -1).astype(np.int32),
+        left_codes=_joined(tree.left_codes for tree in trees),
         values=values.astype(base.dtype),
         roots=roots.astype(np.int32),
         outputs=np.array([tree.output for tree in trees], dtype=np.int32),
@@ -180,6 +194,9 @@ def predict_plainly(trees: FlatTrees, X: npt.NDArray[Any]) -> Outputs:
     for _ in range(trees.depth):
         x = np.take_along_axis(X, trees.feature[at], axis=1)
         goes_left = np.where(np.isnan(x), trees.default_left[at], x <= trees.threshold[at])
+        by_code = trees.code_sets[at] >= 0
+        code = np.where((x >= 0) & (x < N_CODES - 1), x, N_CODES - 1).astype(np.intp)
+        goes_left[by_code] = trees.left_codes[trees.code_sets[at][by_code], code[by_code]]
         at = np.where(goes_left, trees.left[at], trees.right[at])
     sums = np.tile(trees.base, (len(X), 1))
     width = trees.values.shape[1]

@@ -11,7 +11,10 @@ import numpy.typing as npt
 from condshap.trees.flat import Accepts, FlatTrees, Integers, sibling_order
 from condshap.trees.links import Exponential, Link
 
-SHARED = ("outputs", "base", "divisor", "link", "exponential", "n_features", "accepts")
+NAN_LEFT, NAN_RIGHT = -2, -1
+"""Rules of nodes that split on numbers: where NaN goes."""
+
+SHARED = ("left_codes", "outputs", "base", "divisor", "link", "exponential", "n_features", "accepts")
 """What is taken over from the flat trees as it is."""
 
 
@@ -21,18 +24,19 @@ class PackedTrees:
 
     Attributes
     ----------
-    nodes : (I,) records (threshold, feature, default_left, left, right); children are positions of inner nodes, or ~k for
-        the k-th leaf
+    nodes : (I,) records (threshold, feature, rule, left, right); a rule is a position in `left_codes`, or, for a split on
+        numbers, `NAN_LEFT` or `NAN_RIGHT`; children are positions of inner nodes, or ~k for the k-th leaf
     values : (L, V) what the leaves add
     roots : (T,) as children
     depth : steps to the deepest leaf
-    outputs, base, divisor, link, exponential, n_features, accepts : as those of the `FlatTrees`
+    left_codes, outputs, base, divisor, link, exponential, n_features, accepts : as those of the `FlatTrees`
     """
 
     nodes: npt.NDArray[Any]
     values: npt.NDArray[Any]
     roots: Integers
     depth: int
+    left_codes: npt.NDArray[np.bool_]
     outputs: Integers
     base: npt.NDArray[Any]
     divisor: float
@@ -49,7 +53,8 @@ class PackedTrees:
         name = np.empty(len(order), dtype=np.int32)
         name[order] = np.where(leaf, ~(leaf.cumsum() - 1), (~leaf).cumsum() - 1)
         inner = order[~leaf]
-        fields = {"threshold": trees.threshold, "feature": trees.feature, "default_left": trees.default_left}
+        rule = np.where(trees.code_sets >= 0, trees.code_sets, np.where(trees.default_left, NAN_LEFT, NAN_RIGHT))
+        fields = {"threshold": trees.threshold, "feature": trees.feature, "rule": rule.astype(np.int32)}
         fields |= {"left": name[trees.left], "right": name[trees.right]}
         nodes = np.empty(len(inner), dtype=np.dtype([(key, f.dtype) for key, f in fields.items()], align=True))
         for key, field in fields.items():

@@ -59,8 +59,26 @@ def _is_forest(model: Model) -> bool:
     return type(model).__module__.startswith("sklearn.ensemble._forest")
 
 
+def encoder_of(model: Model) -> Any:
+    """What boosting with categories does to a table first: codes in place of categories, their columns to the front.
+
+    None for all other models.
+    """
+    is_boosting = type(model).__module__.startswith("sklearn.ensemble._hist")
+    return getattr(model, "_preprocessor", None) if is_boosting else None
+
+
 def dense_numbers(table: Any, model: Model, dtype: npt.DTypeLike) -> npt.NDArray[Any] | None:
-    """Rows (n, M) of an array or a pandas frame of numbers, None for any other table or one of other columns."""
+    """Rows (n, M) of an array or a pandas frame of numbers, None for any other table or one of other columns.
+
+    A model that encodes categories takes any table that its encoder takes.
+    """
+    encoder = encoder_of(model)
+    if encoder is not None:
+        try:
+            table = encoder.transform(table)
+        except (KeyError, TypeError, ValueError):  # which the model will say in its own words
+            return None
     is_array = type(table) is np.ndarray and table.ndim == 2
     dtypes = [table.dtype] if is_array else _dtypes_of_frame(table, model)
     if not dtypes or not all(isinstance(one, np.dtype) and one.kind in "fiub" for one in dtypes):

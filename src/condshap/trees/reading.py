@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from condshap.trees import lightgbm_models, sklearn_models, xgboost_models
 from condshap.trees.flat import FlatTrees, predict_plainly
-from condshap.trees.pipelines import with_one_job
+from condshap.trees.pipelines import encoder_of, with_one_job
 from condshap.types import Model
 
 READERS: dict[str, Callable[[Any], FlatTrees | None]] = {
@@ -40,7 +40,7 @@ def read_trees(model: Model, *, exact: bool = False) -> FlatTrees | None:
     Returns
     -------
     Its trees, or None if it is anything else, is not fitted, or uses what is not covered: several responses of a
-    classifier, categorical splits, linear leaves, other losses and boosters.
+    classifier, categories of XGBoost and LightGBM, linear leaves, other losses and boosters.
     """
     kind = type(model)
     reader = READERS.get(f"{kind.__module__}.{kind.__qualname__}")
@@ -55,15 +55,15 @@ def read_trees(model: Model, *, exact: bool = False) -> FlatTrees | None:
 
 def _agrees(trees: FlatTrees, model: Model, *, exact: bool) -> bool:
     """Whether the trees meet the model's own predictions on trial rows; XGBoost adds in float32."""
-    rows, model = trial_rows(trees), with_one_job(model)
-    table = _named(rows, model)
-    expected = np.asarray(model.predict_proba(table) if hasattr(model, "classes_") else model.predict(table))
-    got = predict_plainly(trees, rows)
+    rows, encoder, model = trial_rows(trees), encoder_of(model), with_one_job(model)
+    table = _named(rows, model) if encoder is None else _labelled(rows, model, encoder)
+    got = predict_plainly(trees, rows if encoder is None else encoder.transform(table))
+    raw = np.asarray(model.predict_proba(table) if hasattr(model, "classes_") else model.predict(table))
+    expected = raw.reshape(got.shape)
     if exact:
-        return bool((got == expected.reshape(len(rows), -1)).all())
+        return bool((got == expected).all())
     tolerance = 1e-9 if expected.dtype == np.float64 else 1e-5
-    scale = tolerance * np.abs(expected).max()
-    return bool(np.allclose(got, expected.reshape(len(rows), -1), rtol=tolerance, atol=scale))
+    return bool(np.allclose(got, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max()))
 
 
 def trial_rows(trees: FlatTrees, n_rows: int = N_TRIALS) -> npt.NDArray[Any]:
@@ -83,11 +83,33 @@ def trial_rows(trees: FlatTrees, n_rows: int = N_TRIALS) -> npt.NDArray[Any]:
     return rows
 
 
-def _named(rows: npt.NDArray[Any], model: Model) -> Any:
+def _named(rows: Any, model: Model) -> Any:
     """Rows as the table that the model was trained on: with column names if it knows some."""
     names = getattr(model, "feature_names_in_", None)
     if names is None:
-        return rows
+        return np.asarray(rows)
     import pandas as pd
 
-    return pd.DataFrame(rows, columns=list(names))
+    return pd.DataFrame(rows).set_axis(list(names), axis=1)
+
+
+def _labelled(rows: npt.NDArray[Any], model: Model, encoder: Any) -> Any:
+    """Rows as such a table with categories: every one that the encoder knows, one that it does not know, and gaps."""
+    import pandas as pd
+
+    known = encoder.named_transformers_["encoder"].categories_
+    labels = [_with_strangers(one) for one in known]
+    rows = np.resize(rows, (max(len(rows), *map(len, labels)), rows.shape[1]))
+    rng = np.random.default_rng(0)
+    written = [rng.permutation(np.resize(one, len(rows))) for one in labels] + list(rows.T[len(labels) :])
+    places = np.argsort(~model.is_categorical_, kind="stable")
+    return _named(pd.DataFrame(dict(zip(places.tolist(), written, strict=True))).sort_index(axis=1), model)
+
+
+def _with_strangers(categories: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Categories (k,), an unknown one and a missing value (k + 2,)."""
+    if categories.dtype.kind in "fiu":
+        numbers = categories.astype(np.float64)
+        return np.append(numbers, [np.nanmax(numbers, initial=0) + 1, np.nan])
+    unknown = "".join(map(str, categories)) + "?"  # longer than any
+    return np.array([*categories, unknown, np.nan], dtype=object)

@@ -80,13 +80,11 @@ def _boosting_link(model: Any) -> Link | None:
 
 
 def read_hist_gradient_boosting(model: Any) -> FlatTrees | None:
-    """Read a HistGradientBoosting model without categorical features."""
+    """Read a HistGradientBoosting model; its trees see a table as `condshap.trees.pipelines.encoder_of` transforms it."""
     link = _hist_link(model)
-    if model.is_categorical_ is not None or link is None:
+    if link is None:
         return None
-    nodes = [
-        _hist_nodes(predictor.nodes, output) for stage in model._predictors for output, predictor in enumerate(stage)
-    ]
+    nodes = [_hist_nodes(predictor, output) for stage in model._predictors for output, predictor in enumerate(stage)]
     return join_trees(
         nodes,
         dtype=np.float64,
@@ -104,11 +102,18 @@ def _hist_link(model: Any) -> Link | None:
     return links.get(type(model._loss.link).__name__)
 
 
-def _hist_nodes(nodes: Any, output: int) -> TreeNodes:
+def _hist_nodes(predictor: Any, output: int) -> TreeNodes:
+    nodes = predictor.nodes
     leaf = nodes["is_leaf"].astype(bool)
+    by_code = ~leaf & nodes["is_categorical"].astype(bool)
+    words = predictor.raw_left_cat_bitsets[nodes["bitset_idx"][by_code]].astype("<u4")
+    left_codes = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").astype(bool)
+    left_codes[:, -1] = nodes["missing_go_to_left"][by_code]  # no code: at most 255 categories are allowed
     left, right = (np.where(leaf, -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
     feature, threshold, default_left = (nodes[key] for key in ("feature_idx", "num_threshold", "missing_go_to_left"))
-    return TreeNodes(feature, threshold, left, right, default_left, nodes["value"][:, None], output)
+    return TreeNodes(
+        feature, threshold, left, right, default_left, nodes["value"][:, None], output, by_code, left_codes
+    )
 
 
 READERS: dict[str, Callable[[Any], FlatTrees | None]] = {

@@ -267,7 +267,6 @@ def noisy(table):
 LIBRARY = {
     "a calibrated model": lambda: (CalibratedClassifierCV(RandomForestClassifier(3), cv=2).fit(X, THREE), X),
     "a function": lambda: (lambda table: table["a"].to_numpy(), X),
-    "categories": lambda: (HistGradientBoostingRegressor(max_iter=3).fit(CATEGORIES, Y), CATEGORIES),
     "objects": lambda: (RandomForestRegressor(3).fit(X.astype(object), Y), X.astype(object)),
     "a pipeline of another class": lambda: (Shifted([("a", StandardScaler()), ("b", forest())]).fit(X, Y), X),
     "a pipeline with another method": lambda: (patched_pipeline(), X),

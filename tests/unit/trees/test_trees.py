@@ -254,7 +254,6 @@ NOT_UNDERSTOOD = {
     "several responses of a classifier": lambda: RandomForestClassifier(3).fit(X, np.stack([THREE, THREE], 1)),
     "a start that is a model": lambda: GradientBoostingRegressor(n_estimators=3, init=LinearRegression()).fit(X, Y),
     "exponential loss": lambda: GradientBoostingClassifier(loss="exponential", n_estimators=3).fit(X, THREE > 0),
-    "categorical boosting": lambda: HistGradientBoostingRegressor(max_iter=3, categorical_features=[2]).fit(abs(X), Y),
     "xgboost dart": lambda: xgboost_model("XGBRegressor", booster="dart", rate_drop=0.5).fit(X, Y),
     "xgboost linear": lambda: xgboost_model("XGBRegressor", booster="gblinear", max_depth=None).fit(X, Y),
     "xgboost missing value": lambda: xgboost_model("XGBRegressor", missing=-1.0).fit(X, Y),
