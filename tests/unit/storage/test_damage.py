@@ -41,7 +41,8 @@ def save_explanation(path):
 def save_store(path):
     for i in range(4):
         key = Key("study", "cell", "gaussian", i, 0, "0.1.0")
-        Store(path).append(Result(key, 0.1 * i, 0.2, 0.3, 1.0, 2.0, 3.5, 100, machine="J*"))
+        own = {"machine": "J*", "peak": 0.5, "device_peak": 0.25}  # NaN equals nothing
+        Store(path).append(Result(key, 0.1 * i, 0.2, 0.3, 1.0, 2.0, 3.5, 100, **own))
     return lambda: Store(path).read()
 
 

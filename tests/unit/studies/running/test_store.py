@@ -1,6 +1,7 @@
 """Stores lose nothing, whatever happens while they are written."""
 
 import json
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from condshap.exceptions import StorageError
 from condshap.studies.running.store import Key, Result, Store
 
 KEY = Key("study", "cell", "gaussian", 0, 0, "0.1.0")
-RESULT = Result(KEY, 0.1, 0.2, 0.3, 1.0, 2.0, 3.5, 100)
+RESULT = Result(KEY, 0.1, 0.2, 0.3, 1.0, 2.0, 3.5, 100, peak=0.5, device_peak=0.25)  # NaN equals nothing
 
 
 def make_store(path, *results):
@@ -24,6 +25,14 @@ def test_what_was_written_is_read_and_every_result_is_one_line(tmp_path):
     store = make_store(tmp_path, RESULT, other)
     assert store.read() == {KEY: RESULT, other.key: other}
     assert [json.loads(line)["repetition"] for line in store.path.read_text().splitlines()] == [0, 1]
+
+
+def test_what_was_not_measured_is_null_in_the_file_and_read_as_nan(tmp_path):
+    store = make_store(tmp_path, replace(RESULT, ec1=math.nan, peak=math.nan))
+    line, found = json.loads(store.path.read_text()), store.read()[KEY]
+    assert (line["ec1"], line["peak"], found.device_peak) == (None, None, 0.25)
+    assert math.isnan(found.ec1)
+    assert math.isnan(found.peak)
 
 
 def test_of_several_results_of_a_key_the_last_one_counts(tmp_path):
