@@ -41,10 +41,10 @@ def predict_cpu(packed: PackedTrees, X: npt.NDArray[Any], n_threads: int = 1) ->
     """
     X = np.ascontiguousarray(X, dtype=packed.dtype)
     sums = np.tile(packed.base, (len(X), 1))
+    starts = np.column_stack((packed.roots, packed.outputs))
 
     def add(some: slice) -> None:
-        layout = packed.nodes, packed.left_codes, packed.values, packed.roots, packed.outputs, packed.depth
-        add_trees(X[some], *layout, sums[some])
+        add_trees(X[some], packed.nodes, packed.left_codes, packed.values, starts, packed.depth, sums[some])
 
     _in_threads(add, len(X), n_threads)
     return finish(sums, packed.divisor, packed.link, packed.exponential)
@@ -73,12 +73,11 @@ def add_trees(
     nodes: npt.NDArray[Any],
     left_codes: npt.NDArray[np.bool_],
     values: npt.NDArray[Any],
-    roots: Integers,
-    outputs: Integers,
+    starts: Integers,
     depth: int,
     sums: npt.NDArray[Any],
 ) -> None:
-    """Add what the trees say about rows X (n, M) to sums (n, O), in place."""
+    """Add what the trees say about rows X (n, M) to sums (n, O), in place; starts (T, 2): root and output of each tree."""
     size = min(BLOCK, X.shape[0])
     columns = np.empty((X.shape[1], size), dtype=X.dtype)
     members, spare = np.empty(size, dtype=np.uint16), np.empty(size, dtype=np.uint16)
@@ -86,10 +85,10 @@ def add_trees(
     for start in range(0, X.shape[0], BLOCK):
         rows, block = X[start : start + BLOCK], sums[start : start + BLOCK]
         transpose(rows, columns)
-        for tree in range(roots.shape[0]):
+        for root, output in starts:
             for row in range(rows.shape[0]):
                 members[row] = row
-            add_tree(columns, nodes, left_codes, values, roots[tree], outputs[tree], members, spare, waiting, block)
+            add_tree(columns, nodes, left_codes, values, root, output, members, spare, waiting, block)
 
 
 @kernel
