@@ -18,7 +18,9 @@ TABLES = (
     "continuous-low", "continuous-high", "continuous-high-formula", "mixed-low", "mixed-high", "mixed-high-formula",
     "categorical", "monte-carlo-samples", "abalone",
 )  # fmt: skip
-DRAWN = ("continuous-low", "continuous-high", "mixed-low", "mixed-high-formula", "categorical")
+DRAWN = (
+    "continuous-low", "continuous-high", "continuous-high-formula", "mixed-low", "mixed-high-formula", "categorical",
+)  # fmt: skip
 
 
 def page_commands() -> dict[str, list[str]]:

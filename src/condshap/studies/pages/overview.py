@@ -26,8 +26,9 @@ CLOSE, CLOSE_TO_TRUTH = 1.05, 1.03
 LEGEND = f"""Means over R repetitions of the criterion that the paper prints: EC1, or EC3 where that is all.
 *Paper's* is its VAEAC, where coalitions are sampled its VAEAC_C. *Best* is the best of all methods that were run here,
 over the repetitions that all of them have, and *over best* the default's mean over that of the best. *Over truth* is EC3
-over that of the true contribution function, which no method can beat but by chance; *over independence* is the same for
-that method, ours / the paper's. *Default of* is the version of condshap whose default it is; {OLDER} marks an older
+over that of the true contribution function, which no method can beat but by chance. *Over independence* is the default's
+mean over that of `independence`, ours / the paper's: levels depend on the responses that a repetition draws, and this
+ratio less. *Default of* is the version of condshap whose default it is; {OLDER} marks an older
 default, for which there is no newer result yet. Minutes are those of one repetition by one process without an
 accelerator."""
 
@@ -43,7 +44,7 @@ class Line:
     mean, std_error, paper : ours, and the paper's VAEAC; NaN where there is none
     best, over_best : our best method, None where nothing can be ranked, and the default's mean over its mean
     over_truth : its EC3 over that of the truth; NaN by another criterion
-    over_independence : EC3 over that of independence, ours and the paper's; NaN by another criterion
+    over_independence : mean over that of independence, ours and the paper's; NaN in studies that are not compared so
     versions : of condshap that found our results
     is_older : whether they are by an older default
     """
@@ -84,10 +85,11 @@ def _line(study: str, results: Results, cell: Cell) -> Line:
     values = results.values(cell, OURS, criterion)
     mean, error = mean_and_error(values)
     best, run = best_method(results, cell, criterion), [m for m in results.study.methods if results.of(cell, m)]
-    is_third = criterion == "ec3"
-    paper, reference = (_published(cell, name, criterion) for name in (OURS, "independence"))
-    shares = (_over(results, cell, "independence", criterion), paper / reference) if is_third else (np.nan, np.nan)
-    over_truth = _over(results, cell, TRUTH, criterion) if is_third else np.nan
+    paper, reference = _published(cell, OURS, criterion), STUDIES[study].reference
+    shares = (np.nan, np.nan)
+    if reference is not None:
+        shares = _over(results, cell, reference, criterion), paper / _published(cell, reference, criterion)
+    over_truth = _over(results, cell, TRUTH, criterion) if criterion == "ec3" else np.nan
     versions = tuple(dict.fromkeys(one.key.version for one in results.of(cell, OURS).values()))
     return Line(
         study, cell, criterion, len(values), mean, error, paper, best,
@@ -176,6 +178,7 @@ def _judgement(lines: Sequence[Line]) -> str:
     if above:
         told = [
             f"- {line.study}, {cell_name(line.cell)}: {_ours(line)} against {number(line.paper)}, {line.ratio:.2f}"
+            f"{_beside_independence(line)}"
             for line in above
         ]
         parts.append("Not below the paper's:\n\n" + "\n".join(told))
@@ -190,10 +193,20 @@ def _ours(line: Line) -> str:
     return f"{number(line.mean)}{OLDER if line.is_older else ''}{error}"
 
 
+def _beside_independence(line: Line) -> str:
+    """Ratios to independence, where they are known."""
+    known = not np.isnan(line.over_independence).any()
+    return f"; over independence {_both(line.over_independence)}" if known else ""
+
+
+def _both(shares: tuple[float, float]) -> str:
+    return " / ".join(f"{share:.3f}" for share in shares)
+
+
 def _cells(lines: Sequence[Line], reasons: Reasons) -> str:
-    is_third = lines[0].criterion == "ec3"
+    has_truth, has_reference = lines[0].criterion == "ec3", STUDIES[lines[0].study].reference is not None
     heads = [*lines[0].cell.setting, "R", "ours", "paper's", "ratio", "best", "over best"]
-    heads += ["over truth", "over independence"] if is_third else []
+    heads += ["over truth"] * has_truth + ["over independence"] * has_reference
     rows = []
     for line in lines:
         where = [f"{value:g}" for value in line.cell.setting.values()]
@@ -206,7 +219,9 @@ def _cells(lines: Sequence[Line], reasons: Reasons) -> str:
                 _share(line.ratio),
                 (line.best and f"`{line.best}`") or "",
             ]
-            told += [_share(line.over_best), *(_thirds(line) if is_third else ()), " and ".join(line.versions)]
+            told += [_share(line.over_best)]
+            told += ["" if np.isnan(line.over_truth) else f"{line.over_truth:.3f}"] * has_truth
+            told += [_both(line.over_independence)] * has_reference + [" and ".join(line.versions)]
         else:
             told = [
                 "0",
@@ -216,11 +231,6 @@ def _cells(lines: Sequence[Line], reasons: Reasons) -> str:
             ]
         rows.append([*where, *told])
     return markdown([*heads, "default of"], rows)
-
-
-def _thirds(line: Line) -> tuple[str, str]:
-    ours, paper = (f"{share:.3f}" for share in line.over_independence)
-    return "" if np.isnan(line.over_truth) else f"{line.over_truth:.3f}", f"{ours} / {paper}"
 
 
 def _share(value: float) -> str:

@@ -168,6 +168,7 @@ _ENTRIES = (
         ),
         "Burr data and a forest, 1000 sampled coalitions; vaeac is VAEAC_C (Section 4.2.2)",
         criteria=("ec1", "ec2", "ec3"),
+        reference="independence",
         quick_cells=(BurrCell(25, 1000, n_coalitions=N_SAMPLED),),
     ),
     Entry(
