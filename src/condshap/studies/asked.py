@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from condshap.exceptions import OptionError, StorageError
+from condshap.studies.pages.reasons import read_lines, told
 from condshap.studies.running.catalogue import STUDIES, Choice, choose, find_study
 from condshap.studies.running.expected import Expected
 from condshap.studies.running.runner import Study, Work
@@ -24,7 +27,10 @@ def chosen_part(name: str, given: argparse.Namespace) -> Study:
 
 
 def wanted_works(given: argparse.Namespace) -> list[Work]:
-    """Parts of the studies, and their stores; of several studies those count that have a wanted cell."""
+    """Parts of the studies, and their stores; of several studies those count that have a wanted cell.
+
+    Methods for which a file beside the store tells why they were not run are left out, unless they are named.
+    """
     if given.jobs == 0:
         raise OptionError("--jobs must be at least 1, or -1 for one per core, got 0.")
     several = len(given.names) > 1
@@ -39,10 +45,17 @@ def wanted_works(given: argparse.Namespace) -> list[Work]:
                 raise
             refused.append(error)
             continue
-        works.append(Work(study, store_of(name, given.store, is_folder=several)))
+        store = store_of(name, given.store, is_folder=several)
+        works.append(Work(study if given.methods else leave_out(study, store.parent), store))
     if not works:
         raise refused[0]
     return works
+
+
+def leave_out(study: Study, folder: Path) -> Study:
+    """Study without what a file beside its store gives a reason not to run; methods that are asked for by name are run."""
+    lines, pairs = read_lines(folder), product(study.cells, study.methods)
+    return replace(study, left_out=frozenset((cell.key, m) for cell, m in pairs if told(lines, study.name, cell, m)))
 
 
 def store_of(name: str, path: Path | None, *, is_folder: bool = False) -> Path:

@@ -255,6 +255,20 @@ def test_several_studies_are_run_into_a_folder_and_planned(tmp_path, capsys):
     assert "must be a folder for several studies" in capsys.readouterr().err
 
 
+def test_what_is_said_not_to_be_run_is_left_out_unless_it_is_named(tmp_path, capsys):
+    (tmp_path / "not-run.csv").write_text("study,M,N,method,reason\ncontinuous-low,10,,ctree,too slow\n")
+    words = ["plan", "continuous-low", "--n-train", "100", "--repetitions", "1", "--store", str(tmp_path), "--json"]
+
+    def planned(*more):
+        assert main([*words, *more]) == 0
+        return {(one["cell"].split()[1], one["method"]) for one in json.loads(capsys.readouterr().out)["open"]}
+
+    found = planned()
+    assert {("M=5", "ctree"), ("M=10", "gaussian")} <= found
+    assert ("M=10", "ctree") not in found
+    assert ("M=10", "ctree") in planned("--methods", "gaussian,ctree")
+
+
 def test_a_damaged_store_of_another_study_does_not_stop_a_run(tmp_path, capsys):
     (tmp_path / "abalone.jsonl").write_text("hello\n")
     words = [*SMALL, "--repetitions", "1", "--store", str(tmp_path / "categorical.jsonl")]

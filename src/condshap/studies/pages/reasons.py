@@ -16,6 +16,24 @@ FILE = "not-run.csv"
 """Beside the stores: lines with study, settings, method and reason; an empty entry fits everything."""
 
 
+def read_lines(folder: Path) -> tuple[Mapping[str, str], ...]:
+    """Lines of the file in a folder; none without it."""
+    path = folder / FILE
+    if not path.is_file():
+        return ()
+    with path.open(newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def told(lines: Sequence[Mapping[str, str]], study: str, cell: Cell, method: str) -> str | None:
+    """Reason of the first line that fits a method in a cell."""
+    wanted = {"study": study, "method": method, **{name: f"{value:g}" for name, value in cell.setting.items()}}
+    for line in lines:
+        if all(not line.get(name) or line[name] == value for name, value in wanted.items()):
+            return line["reason"]
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Reasons:
     """Why cells and methods were not run.
@@ -32,19 +50,11 @@ class Reasons:
     @classmethod
     def read(cls, folder: Path, expected: Expected) -> Reasons:
         """Reasons from a folder; none without the file."""
-        path = folder / FILE
-        if not path.is_file():
-            return cls((), expected)
-        with path.open(newline="") as file:
-            return cls(tuple(csv.DictReader(file)), expected)
+        return cls(read_lines(folder), expected)
 
     def told(self, study: str, cell: Cell, method: str) -> str | None:
         """Reason of the first line that fits."""
-        wanted = {"study": study, "method": method, **{name: f"{value:g}" for name, value in cell.setting.items()}}
-        for line in self.lines:
-            if all(not line.get(name) or line[name] == value for name, value in wanted.items()):
-                return line["reason"]
-        return None
+        return told(self.lines, study, cell, method)
 
     def of(self, study: str, cell: Cell, methods: Sequence[str]) -> str:
         """Reason for some methods of a cell: what was told, else that nothing but time is lacking, and how much."""

@@ -39,6 +39,7 @@ class Study:
     methods : names, see `find_method`
     repetitions : numbers of the repetitions, each a seed of its data
     seed : of the methods, together with the repetition
+    left_out : keys of cells with methods that are not to be run there
     """
 
     name: str
@@ -46,6 +47,7 @@ class Study:
     methods: tuple[str, ...]
     repetitions: tuple[int, ...]
     seed: int = 0
+    left_out: frozenset[tuple[str, str]] = frozenset()
 
     def key(self, cell: Cell, method: str, repetition: int) -> Key:
         """Where a result lies in a store."""
@@ -233,6 +235,7 @@ def missing_tasks(study: Study, store: Path, again: Iterable[str] = ()) -> list[
     for repetition in study.repetitions:
         for cell in study.cells:
             names = study.methods if cell.truth_key is None else (TRUTH, *study.methods)
+            names = tuple(name for name in names if (cell.key, name) not in study.left_out)
             lacking = tuple(
                 name for name in names if replace(study.key(cell, name, repetition), version="") not in done
             )
