@@ -127,6 +127,8 @@ class VAEAC(VAEACOptions):
     ) -> VAEAC:
         """Train the networks on rows (N, M); `predict` is only asked whether it accepts missing values."""
         from condshap.vaeac.columns.by_name import as_support
+        from condshap.vaeac.columns.hierarchies import Hierarchies
+        from condshap.vaeac.columns.repeats import Repeats
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.ensemble import Networks
         from condshap.vaeac.training.checkpoint import MaskQuery
@@ -138,12 +140,15 @@ class VAEAC(VAEACOptions):
         n_levels = [len(feature.levels or ()) for feature in schema.features]
         support = as_support(self.support or {}, schema.names, np.array(n_levels) > 0, X)
         coalitions, probabilities = plan.mask_distribution()
-        self.repeats_ = self._find_repeats(X, n_levels, schema.names)
+        declared = {schema.names.index(name) for name in self.support or {}}
+        self.repeats_ = Repeats.find(X, n_levels, apart=declared) if self.exact_repeats else None
         learned = X
         if self.repeats_ is not None:
             kept = self.repeats_.kept
             learned, support, n_levels = self.repeats_.reduce_rows(X), support[:, kept], [n_levels[j] for j in kept]
             coalitions, probabilities = _hiding(self.repeats_.reduce_masks(coalitions), probabilities)
+            declared = {place for place, j in enumerate(kept) if j in declared}
+        self.hierarchies_ = Hierarchies.find(learned, apart=declared) if self.exact_repeats else None
         asks_for_all = len(plan.masks) == 2 ** len(schema)
         with training_line(check_choice("progress", self.progress, ("auto", True, False))) as report:
             self.networks_ = networks.fit(
@@ -161,17 +166,11 @@ class VAEAC(VAEACOptions):
         self.fills_missing_ = predict is not None and not _accepts_gaps(predict, X) if fill == "auto" else bool(fill)
         return self
 
-    def _find_repeats(self, X: Rows, n_levels: Sequence[int], names: Sequence[str]) -> Repeats | None:
-        from condshap.vaeac.columns.repeats import Repeats
-
-        declared = {names.index(name) for name in self.support or {}}
-        return Repeats.find(X, n_levels, apart=declared) if self.exact_repeats else None
-
     @property
     def _mixture(self) -> Mixture:
         from condshap.vaeac.mixture import Mixture
 
-        return Mixture(self.networks_, self.companions_, self.votes_, self.repeats_)
+        return Mixture(self.networks_, self.companions_, self.votes_, self.repeats_, self.hierarchies_)
 
     @property
     def _error_factor(self) -> float | None:
@@ -210,7 +209,7 @@ class VAEAC(VAEACOptions):
     ) -> Outcomes:
         """Means and probabilities of the decoder in place of its draws, shape (C, R, K, O); only latents are random.
 
-        Where columns repeat others, draws themselves.
+        Where columns follow from others, draws themselves.
         """
         mixture, fill = self._mixture, self.fills_missing_
         values = mixture.expect(function, X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill)
@@ -221,11 +220,13 @@ class VAEAC(VAEACOptions):
         """Store the networks, and whatever else was learned."""
         arrays, about = self.networks_.to_state()
         networks = State(arrays, {"about": about}).named("networks")
-        apart = ("networks_", "companions_", "repeats_")
+        apart = ("networks_", "companions_", "repeats_", "hierarchies_")
         others = {name: value for name, value in vars(self).items() if name.endswith("_") and name not in apart}
         if self.companions_.neighbours is not None:
             others["lenders"] = self.companions_.neighbours.rows
         others["repeats"] = None if self.repeats_ is None else asdict(self.repeats_)
+        if self.hierarchies_ is not None:
+            others["hierarchies"] = asdict(self.hierarchies_)
         learned = store_values(others, f"approach '{self.name}'").named("learned")
         return stored_options(self).joined(networks).joined(learned)
 
@@ -242,6 +243,8 @@ class VAEAC(VAEACOptions):
         approach.companions_ = Companions.of(approach.networks_, learned.pop("lenders", None))
         repeats = learned.pop("repeats")
         approach.repeats_ = None if repeats is None else Repeats(**repeats)
+        hierarchies = learned.pop("hierarchies", None)
+        approach.hierarchies_ = None if hierarchies is None else Hierarchies(**hierarchies)
         for name, value in learned.items():
             setattr(approach, name, value)
         return approach

@@ -1,7 +1,8 @@
 """Networks, their companions and blind draws as one distribution: members share the samples out by their votes.
 
 Member 0 is the networks together, the last one draws blindly, as if nothing were known, and companions stand between them.
-Columns that repeat others exactly were not learned; they follow from what is drawn.
+Columns that repeat others exactly were not learned; they follow from what is drawn. Those that others determine are drawn
+and then put right.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from condshap.numerics.additive import AdditiveFunction
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
+from condshap.vaeac.columns.hierarchies import Hierarchies
 from condshap.vaeac.columns.repeats import Repeats
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.ensemble import Networks, as_array
@@ -31,12 +33,14 @@ class Mixture:
     ----------
     votes : (2 + L,) how much the networks, L companions and blind draws count
     repeats : how columns follow from those that were learned; None where none does
+    hierarchies : which of those that were learned determine others; None where none does
     """
 
     networks: Networks
     companions: Companions
     votes: Floats
     repeats: Repeats | None
+    hierarchies: Hierarchies | None
 
     def sample(
         self,
@@ -79,6 +83,13 @@ class Mixture:
             rows[q.at] = self.repeats.expand(drawn, flat[q.at], mask[None], fill_missing=fill_missing)[0, :, 0]
         return rows.reshape(X.shape)
 
+    def _keep_to(self, drawn: Any, asked: Asked) -> Any:
+        """Draws (C, R, K, m) in which what others determine follows from them."""
+        if self.hierarchies is None:
+            return drawn
+        known = np.broadcast_to(asked.masks[:, None], (len(asked.masks), *asked.X.shape))
+        return self.hierarchies.keep_to(drawn, known & ~np.isnan(asked.X) if asked.fill_missing else known)
+
     def _draw_each(self, asked: Asked) -> Rows:
         """One draw for each row (n, m), by the member whose share of the samples its point is in, (n, m)."""
         assert asked.points is not None
@@ -95,6 +106,7 @@ class Mixture:
                 share = replace(share, blind=member == len(self.votes) - 1)
                 drawn = self._draw(member, share) if e < 0 else self.networks.draw(share, [e])
                 rows[some] = as_array(drawn)[0, :, 0]
+        self._keep_to(rows[None, :, None], asked)
         return rows
 
     def expect(
@@ -108,8 +120,8 @@ class Mixture:
         seed: int,
         fill_missing: bool,
     ) -> Floats:
-        """E[function(X) | x_known, z] for K latents z, (C, R, K, O); where columns repeat others, at draws themselves."""
-        if self.repeats is not None:
+        """E[function(X) | x_known, z] for K latents z, (C, R, K, O); where columns follow from others, at draws."""
+        if self.repeats is not None or self.hierarchies is not None:
             return function(self.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill_missing))
         asked = Asked(X, masks, n_samples, keys, seed, fill_missing)
         expected = [self._expect(member, function, share) for member, share in self._shared(asked)]
@@ -160,9 +172,9 @@ class Mixture:
         """Draws (C, R, K, m) of the features that were learned, share by share."""
         drawn = [self._draw(member, share) for member, share in self._shared(asked)]
         if device is not None:
-            return torch.cat([part.to(device) for part in drawn], dim=2)
+            return self._keep_to(torch.cat([part.to(device) for part in drawn], dim=2), asked)
         arrays = [as_array(part) for part in drawn]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2)
+        return self._keep_to(arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2), asked)
 
     def _draw(self, member: int, asked: Asked) -> torch.Tensor:
         """One share of the draws, (C, R, n, m)."""
