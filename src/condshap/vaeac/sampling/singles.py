@@ -90,14 +90,17 @@ class SingleDrawer:
 
     def ends_for(self, known: Masks, drawn: Indices) -> Ends:
         """First layer for the `known` features (M,), and last one for the heads of those at positions `drawn`."""
-        if (key := np.packbits(known).tobytes() + drawn.tobytes()) not in self.ends:
-            if len(self.ends) >= _MOST_ENDS:
-                self.ends.clear()
+        key = np.packbits(known).tobytes() + drawn.tobytes()
+        found = self.ends.get(key)
+        if found is None:
             weights, some = self.weights, self.columns.layout.output_columns(drawn)
             first = self._with_constants(weights["masked_in.weight"], weights["masked_in.bias"][0], known)
             skip = self._with_constants(weights["output_skip.weight"][:, some], weights["output.bias"][0, some], known)
-            self.ends[key] = Ends(*first, *skip, pad(weights["output.weight"][:, some]))
-        return self.ends[key]
+            found = Ends(*first, *skip, pad(weights["output.weight"][:, some]))
+            if len(self.ends) >= _MOST_ENDS:
+                self.ends.clear()
+            self.ends[key] = found
+        return found
 
     def _with_constants(self, weights: Singles, bias: Singles, known: Masks) -> tuple[Singles, Singles]:
         """Weights (D, W) of the known columns, and biases (W,) with all that no value decides: mask and advice.
