@@ -105,6 +105,7 @@ class Capabilities:
     expects, expects_exactly : it has `expect`, see `Expecting`; a single outcome per coalition and row is exact
     follows_chains : it has ``along(chain) -> approach``, a copy that draws, or estimates, along a causal chain by itself
     draws_each : it has `sample_each`, see `EachSampler`; without it, one sample is asked for every row
+    starts_chains : it has `sample_start`, see `EachSampler`; without it, `sample` makes the first draws along a chain
     has_members : it has ``estimate_members(X, masks) -> (E, C, R, O)``, an ensemble whose spread shows the training error
     is_storable : it has `to_state` and `from_state`, see `Storable`
     checks_options : it has ``check_options(X, schema, *, plan)``, which rejects invalid options before anything is trained
@@ -125,6 +126,7 @@ class Capabilities:
     expects_exactly: bool = False
     follows_chains: bool = False
     draws_each: bool = False
+    starts_chains: bool = False
     has_members: bool = False
     is_storable: bool = False
     checks_options: bool = False
@@ -167,6 +169,10 @@ class EachSampler(Protocol):
 
     def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
         """Sample once for each of K rows of R pairs, (R, K, M), given the features of a coalition (M,); `keys` (R,)."""
+        ...
+
+    def sample_start(self, X: Rows, mask: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
+        """Sample as `sample` does, up to rounding, for one coalition: (1, R, K, M). Only with `starts_chains`."""
         ...
 
 
@@ -276,8 +282,8 @@ def capabilities_of(approach: Any) -> Capabilities:
 
 
 _DECLARED_BY = {
-    "sample_on": "draws_on_device", "along": "follows_chains", "sample_each": "draws_each", "expect": "expects",
-    "estimate_members": "has_members", "to_state": "is_storable",
+    "sample_on": "draws_on_device", "along": "follows_chains", "sample_each": "draws_each", "sample_start": "starts_chains",
+    "expect": "expects", "estimate_members": "has_members", "to_state": "is_storable",
     "check_options": "checks_options", "default_samples": "default_samples", "expects_exactly": "expects_exactly",
     "ignores_dependence": "ignores_dependence", "compares_all_rows": "compares_all_rows", "packages": "packages",
     "asks_model_to_sample": "asks_model_to_sample",

@@ -93,6 +93,7 @@ class VAEAC(VAEACOptions):
             knows_error=self._error_factor is not None,
             expects=True,
             draws_each=True,
+            starts_chains=True,
             is_storable=True,
             checks_options=True,
             fills_missing=vars(self).get("fills_missing_", False),
@@ -181,12 +182,21 @@ class VAEAC(VAEACOptions):
 
         The distribution is the mixture of the networks, linear members and blind draws by `votes_`.
         """
-        mixture = self._mixture
-        rows = mixture.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=self.fills_missing_)
-        every = _for_all_pairs(mixture.weights(n_samples), rows.shape[:3])
-        return DrawnRows(
-            rows, every, self._error_factor, mixture.may_repeat(masks, n_samples), mixture.members(n_samples)
-        )
+        fill = self.fills_missing_
+        rows = self._mixture.sample(X, masks, n_samples, keys=keys, seed=seed, fill_missing=fill)
+        return self._as_samples(rows, masks)
+
+    def sample_start(self, X: Rows, mask: Masks, n_samples: int, *, keys: RowKeys, seed: int) -> DrawnRows:
+        """Draw as `sample` does, up to rounding, the way of `sample_each`: where levels are known alone it costs less."""
+        fill = self.fills_missing_
+        rows = self._mixture.sample_start(X, mask, n_samples, keys=keys, seed=seed, fill_missing=fill)
+        return self._as_samples(rows, mask[None])
+
+    def _as_samples(self, rows: Floats, masks: Masks) -> DrawnRows:
+        """Draws (C, R, K, M) with what is known about them."""
+        mixture, K = self._mixture, rows.shape[2]
+        every = _for_all_pairs(mixture.weights(K), rows.shape[:3])
+        return DrawnRows(rows, every, self._error_factor, mixture.may_repeat(masks, K), mixture.members(K))
 
     def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int) -> Rows:
         """Draw once for each of the rows (R, K, M), the k-th of a pair by the member that draws the k-th sample."""

@@ -1,4 +1,4 @@
-"""Points, queries -> one point near each query, at random: compiled loops for queries of which no two are alike."""
+"""Points, queries -> one point near each query, at random: compiled loops that look at points once for equal queries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import exp
 import numpy as np
 
 from condshap.numerics.jit import entry_kernel, kernel, reordering_kernel
+from condshap.seeding import row_keys
 from condshap.types import Floats, Indices
 
 TIED = 1e-9  # points whose squared distances differ by less, relatively, are equally near
@@ -41,14 +42,49 @@ def _measure(points: Floats, query: Floats, distances: Floats) -> float:
     return _smallest(distances)
 
 
-@entry_kernel
 def pick_nearest(points: Floats, queries: Floats, k: int, shares: Floats) -> Indices:
     """Choose one of the k nearest points (m, N), with all that are as near as the last of them, for queries (n, m).
 
     `shares` (n,) in [0, 1) say which of them, in the order of the points. Returns positions (n,).
     """
+    order, ends = _equal_ones(queries)
+    return _in_order_of(order, pick_nearest_of_each(points, queries[order[ends - 1]], ends, k, shares[order]))
+
+
+def pick_weighted(points: Floats, queries: Floats, rate: float, eta: float, most: int, shares: Floats) -> Indices:
+    """Choose one point of (m, N) for queries (n, m) with weights exp(-rate d), d the squared distance.
+
+    Only the nearest points that together hold the share `eta` of all weight count, at most `most`. `shares` (n,) in [0, 1)
+    choose among them by weight. Returns positions (n,).
+    """
+    order, ends = _equal_ones(queries)
+    picked = pick_weighted_of_each(points, queries[order[ends - 1]], ends, rate, eta, most, shares[order])
+    return _in_order_of(order, picked)
+
+
+def _equal_ones(queries: Floats) -> tuple[Indices, Indices]:
+    """Order (n,) of queries (n, m) in which equal ones follow each other, and where each of their groups ends.
+
+    Many are equal where what is known was drawn from few rows, or rounded.
+    """
+    keys = row_keys(queries)
+    order = np.argsort(keys)
+    ends = np.flatnonzero(np.append(np.diff(keys[order]) != 0, True)) + 1 if len(keys) else order
+    return order, ends
+
+
+def _in_order_of(order: Indices, picked: Indices) -> Indices:
+    found = np.empty_like(picked)
+    found[order] = picked
+    return found
+
+
+@entry_kernel
+def pick_nearest_of_each(points: Floats, queries: Floats, ends: Indices, k: int, shares: Floats) -> Indices:
+    """Do what `pick_nearest` does, for different queries (q, m), each for all shares (n,) up to its end (q,)."""
     n_points = points.shape[1]
-    found, distances, near = np.empty(len(queries), np.intp), np.empty(n_points), np.empty(k)
+    found, distances, near = np.empty(len(shares), np.intp), np.empty(n_points), np.empty(k)
+    start = 0
     for r in range(len(queries)):
         _measure(points, queries[r], distances)
         n_near = 0
@@ -65,13 +101,15 @@ def pick_nearest(points: Floats, queries: Floats, k: int, shares: Floats) -> Ind
         count = 0
         for i in range(n_points):
             count += distances[i] <= radius
-        left = min(int(shares[r] * count), count - 1)
-        for i in range(n_points):
-            if distances[i] <= radius:
-                if left == 0:
-                    found[r] = i
-                    break
-                left -= 1
+        for one in range(start, ends[r]):
+            left = min(int(shares[one] * count), count - 1)
+            for i in range(n_points):
+                if distances[i] <= radius:
+                    if left == 0:
+                        found[one] = i
+                        break
+                    left -= 1
+        start = ends[r]
     return found
 
 
@@ -147,15 +185,14 @@ def _edge(exponents: Floats, weights: Floats, near: Indices, wanted: float, most
 
 
 @entry_kernel
-def pick_weighted(points: Floats, queries: Floats, rate: float, eta: float, most: int, shares: Floats) -> Indices:
-    """Choose one point of (m, N) for queries (n, m) with weights exp(-rate d), d the squared distance.
-
-    Only the nearest points that together hold the share `eta` of all weight count, at most `most`. `shares` (n,) in [0, 1)
-    choose among them by weight. Returns positions (n,).
-    """
+def pick_weighted_of_each(
+    points: Floats, queries: Floats, ends: Indices, rate: float, eta: float, most: int, shares: Floats
+) -> Indices:
+    """Do what `pick_weighted` does, for different queries (q, m), each for all shares (n,) up to its end (q,)."""
     n_points = points.shape[1]
-    found, distances = np.empty(len(queries), np.intp), np.empty(n_points)
+    found, distances = np.empty(len(shares), np.intp), np.empty(n_points)
     exponents, weights, places = np.empty(n_points), np.empty(n_points), np.empty(n_points, np.intp)
+    start = 0
     for r in range(len(queries)):
         smallest = _measure(points, queries[r], distances)
         _weigh(distances, smallest, rate, exponents, weights)
@@ -167,11 +204,20 @@ def pick_weighted(points: Floats, queries: Floats, rate: float, eta: float, most
             edge, kept = _edge(exponents, weights, near, wanted, most)
         if edge < 0:  # all of them, up to rounding
             edge = FAR
-        left = shares[r] * kept
-        for i in near:
-            if exponents[i] <= edge:
-                found[r] = i  # the last one, should rounding leave something over
-                left -= weights[i]
-                if left < 0:
-                    break
+        for one in range(start, ends[r]):
+            found[one] = _walk(exponents, weights, near, edge, shares[one] * kept)
+        start = ends[r]
+    return found
+
+
+@kernel
+def _walk(exponents: Floats, weights: Floats, near: Indices, edge: float, left: float) -> int:
+    """Point at which the weight of those up to the edge has used up what is left; the last, should rounding leave some."""
+    found = -1
+    for i in near:
+        if exponents[i] <= edge:
+            found = i
+            left -= weights[i]
+            if left < 0:
+                break
     return found

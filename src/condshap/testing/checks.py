@@ -88,6 +88,7 @@ def check_can_do_what_it_declares(case: Case) -> None:
         "sample_on": can.draws_on_device,
         "along": can.follows_chains,
         "sample_each": can.draws_each,
+        "sample_start": can.starts_chains,
         "expect": can.expects,
         "estimate_members": can.has_members,
         "to_state": can.is_storable,

@@ -26,6 +26,7 @@ from condshap.vaeac.sampling.densities import log_likelihood
 from condshap.vaeac.sampling.draws import sample
 from condshap.vaeac.sampling.expectations import expect
 from condshap.vaeac.sampling.linear_member import LinearMember
+from condshap.vaeac.sampling.singles import SingleDrawer
 from condshap.vaeac.sampling.tiles import Asked, Query, member_shares
 from condshap.vaeac.state import Fitted, network_shape, restore, store
 from condshap.vaeac.threads import single_threaded_torch
@@ -204,6 +205,28 @@ class Networks:
             query = self._query(asked)
             return self._values(sample(self.as_ensemble(members), query), query)
 
+    @property
+    def draws_singles(self) -> bool:
+        """Whether there is a quicker way for rows that take single points; accelerators are quick enough."""
+        return self._device().type == "cpu"
+
+    def fill_each(self, asked: Asked, member: int) -> None:
+        """Draw once for each row (R, M), which takes a single point, with one member, and write that into the row."""
+        X, mask = asked.X, asked.masks[0]
+        is_quick = ~np.isnan(X[:, mask]).any(axis=1) & self.draws_singles
+        if is_quick.any() and not is_quick.all():  # how a row is drawn must not depend on others
+            for some in (np.flatnonzero(is_quick), np.flatnonzero(~is_quick)):
+                own = asked.only(some)
+                self.fill_each(own, member)
+                X[some] = own.X
+        elif not is_quick.all():
+            X[:] = as_array(self.draw(asked, [member]))[0, :, 0]
+        elif not mask.all():
+            with single_threaded_torch():
+                drawn = self._drawer(member).draw(asked)
+            for j, column in zip(np.flatnonzero(~mask), drawn, strict=True):
+                X[:, j] = column
+
     def expect(self, function: AdditiveFunction, asked: Asked) -> Floats:
         """E[function(X) | x_known, z] for K latents z, (C, R, K, O), the same latents as those of draws."""
         with single_threaded_torch():
@@ -335,11 +358,25 @@ class Networks:
         """Members as tensors, which are made once: copying them to a device costs more than a few draws."""
         fitted, device = self._fitted(), self._device()
         key = (None if members is None else tuple(members), device)
-        if self._ensembles.get("of") is not fitted:
-            self._ensembles = {"of": fitted}
-        if key not in self._ensembles:
-            self._ensembles[key] = self._new_ensemble(fitted, device, members)
-        found: Ensemble = self._ensembles[key]
+        made = self._made()
+        if key not in made:
+            made[key] = self._new_ensemble(fitted, device, members)
+        found: Ensemble = made[key]
+        return found
+
+    def _made(self) -> dict[Any, Any]:
+        """What has been made of the fitted networks."""
+        if self._ensembles.get("of") is not self._fitted():
+            self._ensembles = {"of": self._fitted()}
+        return self._ensembles
+
+    def _drawer(self, member: int) -> SingleDrawer:
+        """Member for single rows, which is made once."""
+        fitted, made = self._fitted(), self._made()
+        if ("single", member) not in made:
+            adviser = self._adviser_of(fitted.columns) if fitted.columns.n_advice(fitted.config) else None
+            made["single", member] = SingleDrawer.of(fitted, member, adviser)
+        found: SingleDrawer = made["single", member]
         return found
 
     def _new_ensemble(self, fitted: Fitted, device: torch.device, members: Sequence[int] | None) -> Ensemble:

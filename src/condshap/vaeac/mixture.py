@@ -7,6 +7,7 @@ and then put right.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,60 +55,81 @@ class Mixture:
         device: str | None = None,
     ) -> Any:
         """Draw x_unknown | x_known, (C, R, K, M): an array, or a tensor on `device` if there is one."""
+        asked = Asked(X, masks, n_samples, keys, seed, fill_missing)
+        return self._expanded(asked, lambda learned: self._sample_learned(learned, self._draw, device))
+
+    def sample_start(
+        self, X: Rows, mask: Masks, n_samples: int, *, keys: RowKeys, seed: int, fill_missing: bool
+    ) -> Floats:
+        """Draw the same for one coalition (M,), up to rounding, one by one as `sample_each` does: (1, R, K, M)."""
+        asked = Asked(X, mask[None], n_samples, keys, seed, fill_missing)
+        drawn: Floats = self._expanded(
+            asked, lambda learned: self._sample_learned(learned, self._draw_one_by_one, None)
+        )
+        return drawn
+
+    def _expanded(self, asked: Asked, draw: Callable[[Asked], Any]) -> Any:
+        """Draws (C, R, K, M) of all features, by a function that draws those that were learned."""
         if self.repeats is None:
-            return self._sample_learned(Asked(X, masks, n_samples, keys, seed, fill_missing), device)
+            return draw(asked)
         rows: Any = None
+        X, masks, keys = asked.X, asked.masks, asked.keys
+        assert keys is not None
         for q in self.repeats.questions(X, masks):
-            asked = Asked(q.rows, q.masks, n_samples, keys[q.at], seed, fill_missing=True)
-            drawn = self._sample_learned(asked, device)
-            whole = self.repeats.expand(drawn, X[q.at], masks[q.asked], fill_missing=fill_missing)  # puts gaps back
+            drawn = draw(replace(asked, X=q.rows, masks=q.masks, keys=keys[q.at], fill_missing=True))
+            whole = self.repeats.expand(
+                drawn, X[q.at], masks[q.asked], fill_missing=asked.fill_missing
+            )  # puts gaps back
             if rows is None:
-                shape = (len(masks), len(X), n_samples, X.shape[1])
-                rows = np.empty(shape) if device is None else whole.new_empty(shape)
+                shape = (len(masks), len(X), asked.n_samples, X.shape[1])
+                rows = np.empty(shape) if isinstance(whole, np.ndarray) else whole.new_empty(shape)
             rows[q.asked[:, None], q.at] = whole
         return rows
 
     def sample_each(self, X: Rows, mask: Masks, *, keys: RowKeys, seed: int, fill_missing: bool) -> Rows:
         """Draw once for each of K rows of R pairs (R, K, M) and a coalition (M,): the k-th by whom `sample` asks for it."""
-        K, flat, names = X.shape[1], X.reshape(-1, X.shape[2]), np.repeat(keys, X.shape[1])
-        asked = Asked(flat, mask[None], 1, names, seed, fill_missing, points=np.tile(np.arange(K), len(X)), n_points=K)
+        (R, K, M), out = X.shape, np.empty_like(X)
+        for member, e, points in self._members_of_points(K):
+            flat, names = X[:, points].copy().reshape(-1, M), np.repeat(keys, points.stop - points.start)
+            which = np.tile(np.arange(points.start, points.stop), R)
+            blind = member == len(self.votes) - 1
+            asked = Asked(flat, mask[None], 1, names, seed, fill_missing, blind, which, K)
+            out[:, points] = self._draw_each(member, e, asked).reshape(R, -1, M)
+        return out
+
+    def _members_of_points(self, n_points: int) -> Iterator[tuple[int, int, slice]]:
+        """Members, for networks which of them, and the points of each, as `sample` shares them out; none is empty."""
+        start = 0
+        for member, n in self._shares(n_points):
+            for e, own in [(-1, n)] if self._is_companion(member) else enumerate(self.networks.shares(n).tolist()):
+                if own:
+                    yield member, e, slice(start, start + own)
+                start += own
+
+    def _draw_each(self, member: int, e: int, asked: Asked) -> Rows:
+        """One draw of a member for each row (n, M)."""
         if self.repeats is None:
-            return self._draw_each(asked).reshape(X.shape)
-        rows = np.empty_like(flat)
-        for q in self.repeats.questions(flat, mask[None]):
-            assert asked.points is not None
-            own = replace(
-                asked, X=q.rows, masks=q.masks, keys=names[q.at], fill_missing=True, points=asked.points[q.at]
-            )
-            drawn = self._draw_each(own)[None, :, None]
-            rows[q.at] = self.repeats.expand(drawn, flat[q.at], mask[None], fill_missing=fill_missing)[0, :, 0]
-        return rows.reshape(X.shape)
-
-    def _keep_to(self, drawn: Any, asked: Asked) -> Any:
-        """Draws (C, R, K, m) in which what others determine follows from them."""
-        if self.hierarchies is None:
-            return drawn
-        known = np.broadcast_to(asked.masks[:, None], (len(asked.masks), *asked.X.shape))
-        return self.hierarchies.keep_to(drawn, known & ~np.isnan(asked.X) if asked.fill_missing else known)
-
-    def _draw_each(self, asked: Asked) -> Rows:
-        """One draw for each row (n, m), by the member whose share of the samples its point is in, (n, m)."""
-        assert asked.points is not None
-        assert asked.keys is not None
-        rows, start = np.empty_like(asked.X), 0
-        for member, n in self._shares(asked.n_points):
-            nets = [(e, own) for e, own in enumerate(self.networks.shares(n))]
-            for e, own in [(-1, n)] if self._is_companion(member) else nets:
-                some = (asked.points >= start) & (asked.points < start + own)
-                start += int(own)
-                if not some.any():
-                    continue
-                share = replace(asked, X=asked.X[some], keys=asked.keys[some], points=asked.points[some])
-                share = replace(share, blind=member == len(self.votes) - 1)
-                drawn = self._draw(member, share) if e < 0 else self.networks.draw(share, [e])
-                rows[some] = as_array(drawn)[0, :, 0]
-        self._keep_to(rows[None, :, None], asked)
+            return self._draw_each_learned(member, e, asked)
+        rows, names, points = np.empty_like(asked.X), asked.keys, asked.points
+        assert names is not None
+        assert points is not None
+        for q in self.repeats.questions(asked.X, asked.masks):
+            own = replace(asked, X=q.rows, masks=q.masks, keys=names[q.at], fill_missing=True, points=points[q.at])
+            drawn = self._draw_each_learned(member, e, own)[None, :, None]
+            rows[q.at] = self.repeats.expand(drawn, asked.X[q.at], asked.masks, fill_missing=asked.fill_missing)[
+                0, :, 0
+            ]
         return rows
+
+    def _draw_each_learned(self, member: int, e: int, asked: Asked) -> Rows:
+        """One draw of a member for each row (n, m) of the features that were learned, in place of the rows."""
+        known = _known(asked)
+        if e < 0:
+            drawn = as_array(self._draw(member, asked))[0, :, 0]
+        else:
+            self.networks.fill_each(asked, e)
+            drawn = asked.X
+        return drawn if self.hierarchies is None else self.hierarchies.keep_to(drawn[None, :, None], known)[0, :, 0]
 
     def expect(
         self,
@@ -168,17 +190,35 @@ class Mixture:
             (member, replace(asked, n_samples=n, blind=member == last)) for member, n in self._shares(asked.n_samples)
         ]
 
-    def _sample_learned(self, asked: Asked, device: str | None) -> Any:
+    def _sample_learned(self, asked: Asked, draw: Callable[[int, Asked], torch.Tensor], device: str | None) -> Any:
         """Draws (C, R, K, m) of the features that were learned, share by share."""
-        drawn = [self._draw(member, share) for member, share in self._shared(asked)]
+        drawn = [draw(member, share) for member, share in self._shared(asked)]
         if device is not None:
-            return self._keep_to(torch.cat([part.to(device) for part in drawn], dim=2), asked)
-        arrays = [as_array(part) for part in drawn]
-        return self._keep_to(arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2), asked)
+            whole: Any = torch.cat([part.to(device) for part in drawn], dim=2)
+        else:
+            arrays = [as_array(part) for part in drawn]
+            whole = arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=2)
+        return whole if self.hierarchies is None else self.hierarchies.keep_to(whole, _known(asked))
 
     def _draw(self, member: int, asked: Asked) -> torch.Tensor:
         """One share of the draws, (C, R, n, m)."""
         return self.companions.draw(member - 1, asked) if self._is_companion(member) else self.networks.draw(asked)
+
+    def _draw_one_by_one(self, member: int, asked: Asked) -> torch.Tensor:
+        """One share of the draws for one coalition, (1, R, n, m)."""
+        if self._is_companion(member) or not self.networks.draws_singles:
+            return self._draw(member, asked)
+        assert asked.keys is not None
+        (R, m), n, start = asked.X.shape, asked.n_samples, 0
+        out = np.empty((1, R, n, m))
+        for e, own in enumerate(self.networks.shares(n).tolist()):
+            if own:
+                points, rows = np.tile(np.arange(start, start + own), R), np.repeat(asked.X, own, axis=0)
+                each = replace(asked, X=rows, n_samples=1, keys=np.repeat(asked.keys, own), points=points, n_points=n)
+                self.networks.fill_each(each, e)
+                out[0, :, start : start + own] = rows.reshape(R, own, m)
+            start += own
+        return torch.from_numpy(out)
 
     def _expect(self, member: int, function: AdditiveFunction, asked: Asked) -> Floats:
         """One share of the expectations, (C, R, n, O)."""
@@ -187,6 +227,12 @@ class Mixture:
             values = function(as_array(self._draw(member, replace(asked, n_samples=_DRAWS_EACH * n))))
             return np.asarray(values.reshape(*values.shape[:2], n, _DRAWS_EACH, -1).mean(axis=3))
         return self.networks.expect(function, asked)
+
+
+def _known(asked: Asked) -> Masks:
+    """What stays as it is, (C, R, m)."""
+    known = np.broadcast_to(asked.masks[:, None], (len(asked.masks), *asked.X.shape))
+    return known & ~np.isnan(asked.X) if asked.fill_missing else known
 
 
 def share_out(votes: Floats, n_samples: int) -> list[int]:

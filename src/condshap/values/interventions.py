@@ -126,7 +126,10 @@ class _Drawing:
     def _draw(self, X: Rows, given: Masks, keys: RowKeys, may_repeat: Masks, some: Indices) -> Rows:
         """Draws (n, K, M) for rows (n, M) in which nothing is drawn yet; notes who drew them and how much they count."""
         approach, K = self.sampler.approach, self.n_samples
-        samples = approach.sample(X, given[None], K, keys=keys, seed=self.seed)
+        if capabilities_of(approach).starts_chains:
+            samples = approach.sample_start(X, given, K, keys=keys, seed=self.seed)
+        else:
+            samples = approach.sample(X, given[None], K, keys=keys, seed=self.seed)
         if isinstance(samples, Donors):
             wanted = capabilities_of(approach).default_samples or _DONORS
             if samples.weights is not None and wanted > K:  # the nearest ones alone are not all of them

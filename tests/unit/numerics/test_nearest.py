@@ -51,6 +51,22 @@ def test_points_are_picked_by_weight_up_to_the_share(eta, rate, most):
         np.testing.assert_allclose(found, wanted, atol=1.1 / 2000)
 
 
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda rows, shares: pick_nearest(POINTS.T.copy(), rows, 5, shares),
+        lambda rows, shares: pick_weighted(POINTS.T.copy(), rows, 2.0, 0.95, 60, shares),
+    ],
+)
+def test_equal_queries_get_what_each_of_them_gets_alone(pick):
+    queries = np.repeat(QUERIES, 5, axis=0)[RNG.permutation(5 * len(QUERIES))]
+    queries[::7, 1] = np.nan
+    shares = RNG.random(len(queries))
+    alone = [pick(queries[i : i + 1], shares[i : i + 1])[0] for i in range(len(queries))]
+    assert pick(queries, shares).tolist() == alone
+    assert pick(queries[:0], shares[:0]).tolist() == []
+
+
 def test_nothing_known_leaves_all_points_alike():
     points, queries = np.zeros((0, 50)), np.zeros((200, 0))
     shares = (np.arange(200) + 0.5) / 200

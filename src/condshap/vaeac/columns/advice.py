@@ -201,6 +201,11 @@ class Adviser:
         places, (tables,) = self._advice.find(visible.reshape(-1, visible.shape[-1]))
         return _apply(tables.flatten(0, 1), places * len(self.means) + scales, deviations).view(shape)
 
+    def table(self, visible: Masks, scale: int) -> tuple[Floats, Floats]:
+        """Coefficients (D, D) of the advice, for visible features (M,) on one scale, and the means (D,) of columns."""
+        places, (tables,) = self._advice.find(torch.from_numpy(visible[None]))
+        return tables[places[0], scale].double().cpu().numpy(), self.means[scale].double().cpu().numpy()
+
     def conditional(self, visible: Tensor, scale: int) -> tuple[Tensor, Tensor]:
         """Coefficients (n, D, D) and factors (n, Mc, Mc), float64, for visible features (n, M) on one scale."""
         places, (tables, factors) = self._draws.find(visible)

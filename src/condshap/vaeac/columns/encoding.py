@@ -101,6 +101,22 @@ class Layout:
         counts = [1] * self.n_continuous + [g.n_levels for g in self.groups for _ in range(g.n)]
         return np.repeat(np.arange(self.n_features), counts)
 
+    def places(self, features: Indices) -> Indices:
+        """Internal positions of some features, in the order in which a layout of them alone would have them."""
+        return np.sort(np.argsort(self.order)[features])
+
+    def input_columns(self, features: Indices) -> Indices:
+        """Input columns of some features, as `places` orders them."""
+        wanted = np.zeros(self.n_features, dtype=bool)
+        wanted[self.places(features)] = True
+        return np.flatnonzero(wanted[self.column_features])
+
+    def output_columns(self, features: Indices) -> Indices:
+        """Columns of the decoder's output for some features: means, raw scales and logits as `places` orders them."""
+        columns, Mc = self.input_columns(features), self.n_continuous
+        numbers = columns[columns < Mc]
+        return np.concatenate([numbers, numbers + Mc, columns[columns >= Mc] + Mc])
+
     def one_hot(self, codes: Indices, present: Bools) -> npt.NDArray[np.float32]:
         """One-hot blocks (n, D1 - Mc) of codes (n, M - Mc); a missing or masked feature is all zero."""
         out = np.zeros((len(codes), self.n_onehot), dtype=np.float32)
@@ -133,6 +149,10 @@ class StandardScale:
         divisor = np.where(sd > 0, sd, 1.0)
         limits = np.stack([(low - mean) / divisor - _BEYOND, (high - mean) / divisor + _BEYOND])
         return cls(mean, sd, limits if cut else np.array([[-1e6], [1e6]]) * np.ones(X.shape[1]))
+
+    def some(self, columns: Indices) -> StandardScale:
+        """Return the scale of some of the columns."""
+        return StandardScale(self.mean[columns], self.sd[columns], self.limits[:, columns])
 
     def encode(self, X: Rows) -> Floats:
         """Columns (n, Mc) -> z-scores."""
@@ -168,6 +188,10 @@ class ScoreScale:
         for j, pair in enumerate(knots):
             padded[:, j, : len(pair[0])] = pair
         return cls(padded[0], padded[1])
+
+    def some(self, columns: Indices) -> ScoreScale:
+        """Return the scale of some of the columns."""
+        return ScoreScale(self.values[columns], self.scores[columns])
 
     def encode(self, X: Rows) -> Floats:
         """Columns (n, Mc) -> scores, NaN for gaps."""
@@ -228,6 +252,10 @@ class SupportScale:
         """Learn from columns (N, Mc) that lie between the poles."""
         scores = StandardScale.learn(stretch(X, poles), cut=True)
         return cls(poles, scores.mean, scores.sd, scores.limits)
+
+    def some(self, columns: Indices) -> SupportScale:
+        """Return the scale of some of the columns."""
+        return SupportScale(self.poles[:, columns], self.mean[columns], self.sd[columns], self.limits[:, columns])
 
     @property
     def scores(self) -> StandardScale:

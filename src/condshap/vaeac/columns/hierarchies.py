@@ -1,14 +1,14 @@
 """Columns that another one determines -> draws that keep to it: the country of a city, the make of a model.
 
 Networks draw unknown features side by side, given latents, so that a city may come with the country of another one. Such a
-row cannot occur, and models answer it with anything. So a column that another one determines in all training rows follows
-from that one wherever it is unknown, be the other known or drawn itself.
+row cannot occur, and models answer it with anything. So where one column determines another in all training rows, draws are
+put right until they agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Any
 
@@ -64,37 +64,74 @@ class Hierarchies:
         return cls(np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs]), values, follows)
 
     def keep_to(self, drawn: Any, known: Masks) -> Any:
-        """Put right what draws (C, R, K, M), an array or a tensor, say of features that are not known, (C, R, M); in place.
+        """Put right, in place, draws (C, R, K, M), an array or a tensor, of features that are not known, (C, R, M).
 
-        What is known comes first: a country follows from a known city, not from a state that was drawn.
+        What follows from something known is settled. Then, from the top down, a lower feature that does not go with the
+        upper one of its sample takes the value of another sample of the same pair that does. Where there is none, the upper
+        one follows.
         """
+        if not isinstance(drawn, np.ndarray):
+            return self._keep_to_tensor(drawn, known)
         settled = known.copy()
-        for by_settled in (True, False):
-            for h, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)):
-                at = ~settled[..., b] & settled[..., a] if by_settled else ~settled[..., b]
-                if at.any():
-                    is_found = self._put_right(h, drawn[..., a], drawn[..., b], at)
-                    if by_settled:
-                        settled[at, b] = is_found
+        for h, (a, b) in enumerate(zip(self.lower, self.upper, strict=True)):
+            at = ~settled[..., b] & settled[..., a]
+            if at.any():
+                settled[at, b] = self._lift(h, drawn, at)
+        for h in reversed(range(len(self.lower))):
+            at = ~settled[..., self.lower[h]]
+            if at.any():
+                self._choose(h, drawn, at, settled[at, self.upper[h]])
+        for h, b in enumerate(self.upper):
+            at = ~settled[..., b]
+            if at.any():
+                self._lift(h, drawn, at)
         return drawn
 
-    def _put_right(self, h: int, lower: Any, upper: Any, at: Masks) -> Masks:
-        """Write into columns (C, R, K) at some pairs of coalition and row; for which of them, (n,), all values were known."""
-        if isinstance(lower, np.ndarray):
-            values, follows = self.values[h].astype(lower.dtype), self.follows[h].astype(upper.dtype)
-            place = np.minimum(np.searchsorted(values, lower[at]), len(values) - 1)
-            is_found = values[place] == lower[at]
-            upper[at] = np.where(is_found, follows[place], upper[at])
-            return np.asarray(is_found.all(axis=-1))
+    def _keep_to_tensor(self, drawn: Any, known: Masks) -> Any:
+        """The same for a tensor: only the features in question leave the device."""
         import torch
 
-        where = torch.as_tensor(at, device=lower.device)
-        values, follows = (torch.as_tensor(a[h]).to(lower) for a in (self.values, self.follows))
-        asked = lower[where].contiguous()
-        place = torch.searchsorted(values, asked).clamp_(max=len(values) - 1)
-        found = values[place] == asked
-        upper[where] = torch.where(found, follows[place], upper[where])
-        return np.asarray(found.all(dim=-1).cpu().numpy())
+        some = np.union1d(self.lower, self.upper)
+        lower, upper = (np.searchsorted(some, which) for which in (self.lower, self.upper))
+        columns = drawn[..., torch.as_tensor(some, device=drawn.device)].cpu().numpy()
+        mended = replace(self, lower=lower, upper=upper).keep_to(columns, known[..., some])
+        drawn[..., torch.as_tensor(some, device=drawn.device)] = torch.as_tensor(mended, device=drawn.device)
+        return drawn
+
+    def _above(self, h: int, lower: Floats) -> Floats:
+        """Value of the upper feature that goes with each of the lower one, any shape; NaN where nobody knows."""
+        values, follows = self.values[h].astype(lower.dtype), self.follows[h].astype(lower.dtype)
+        place = np.minimum(np.searchsorted(values, lower), len(values) - 1)
+        return np.where(values[place] == lower, follows[place], np.nan)
+
+    def _lift(self, h: int, drawn: Rows, at: Masks) -> Masks:
+        """Let the upper feature follow at some pairs of coalition and row; for which of them (n,) all values were known."""
+        above, upper = self._above(h, drawn[at, :, self.lower[h]]), drawn[at, :, self.upper[h]]
+        drawn[at, :, self.upper[h]] = np.where(np.isnan(above), upper, above)
+        return np.asarray(~np.isnan(above).any(axis=-1))
+
+    def _choose(self, h: int, drawn: Rows, at: Masks, is_settled: Masks) -> None:
+        """Let lower features go with upper ones: values of other samples, of training rows if the upper one is settled."""
+        lower, upper = drawn[at, :, self.lower[h]], drawn[at, :, self.upper[h]]
+        above = self._above(h, lower)
+        wrong = ~np.isnan(above) & ~np.isnan(upper) & (above != upper)
+        if not wrong.any():
+            return
+        pair, sample = np.nonzero(wrong)
+        names, codes = np.unique(np.stack([above, upper]), return_inverse=True)
+        own, wanted = codes.reshape(2, *lower.shape) + len(names) * np.arange(len(lower))[:, None]
+        place = _in_turn(own.ravel(), wanted[pair, sample], sample)
+        values = self.values[h][_in_turn(self.follows[h].astype(lower.dtype), upper[pair, sample], sample)]
+        others = np.where(place >= 0, lower.ravel()[place], np.where(is_settled[pair], values, lower[pair, sample]))
+        lower[pair, sample] = others
+        drawn[at, :, self.lower[h]] = lower
+
+
+def _in_turn(having: Any, wanted: Any, number: Indices) -> Indices:
+    """Position of an entry that is as wanted (n,), by the number (n,) one or another of them; -1 where there is none."""
+    order = np.argsort(having, kind="stable")
+    low, high = (np.searchsorted(having[order], wanted, side=side) for side in ("left", "right"))
+    return np.where(high > low, order[np.minimum(low + number % np.maximum(high - low, 1), len(order) - 1)], -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

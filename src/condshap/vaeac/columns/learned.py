@@ -72,6 +72,20 @@ class Columns:
         shares = None if self.linear is None else self.linear.shares
         return LinearModel.learn(rows.inputs.numpy(), rows.missing.numpy() > 0, self.layout.column_features, shares)
 
+    def some(self, features: Indices, scale: str) -> Columns:
+        """Return what is known about some features, in their order, on one scale; without a linear model."""
+        atoms = Atoms(self.atoms.values[features], self.atoms.n_levels[features])
+        layout, numbers = Layout.of(atoms.inner_levels), self.layout.places(features)
+        numbers = numbers[numbers < self.layout.n_continuous]
+        return Columns(
+            layout=layout,
+            scales={scale: self.scales[scale].some(numbers)},
+            floors={scale: self.floors[scale][numbers]},
+            support=self.support[:, numbers],
+            whole=self.whole[numbers],
+            atoms=atoms,
+        )
+
     @property
     def is_linear(self) -> bool:
         """There is a linear model of all columns, so that it can draw."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from condshap.types import Floats
+from condshap.types import Floats, Indices
 from condshap.vaeac.columns.encoding import Bools, Layout, Scale, ScoreScale, StandardScale, SupportScale
 from condshap.vaeac.columns.learned import Columns
 
@@ -27,13 +27,27 @@ class Unscale(Protocol):
         """Write the values into `out`."""
         ...
 
+    def some(self, columns: Indices) -> Unscale:
+        """Return the same for some of the Mc columns."""
+        ...
 
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FromStandard:
-    """mean + sd z, in float64."""
+    """mean + sd z, in float64; both (Mc, 1, 1)."""
 
-    def __init__(self, scale: StandardScale, device: torch.device) -> None:
-        self.mean = torch.from_numpy(scale.mean).to(device)[:, None, None]
-        self.sd = torch.from_numpy(scale.sd).to(device)[:, None, None]
+    mean: Tensor
+    sd: Tensor
+
+    @classmethod
+    def of(cls, scale: StandardScale, device: torch.device) -> FromStandard:
+        """Return the inverse of a scale."""
+        mean, sd = (torch.from_numpy(part).to(device)[:, None, None] for part in (scale.mean, scale.sd))
+        return cls(mean, sd)
+
+    def some(self, columns: Indices) -> FromStandard:
+        """Return the same for some of the columns."""
+        return FromStandard(self.mean[columns], self.sd[columns])
 
     def __call__(self, scaled: Tensor, out: Tensor) -> None:
         """Write the values into `out`."""
@@ -41,12 +55,22 @@ class FromStandard:
         out.mul_(self.sd).add_(self.mean)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class FromSupport:
-    """Back from z-scores of logarithms and logits, in float64."""
+    """Back from z-scores of logarithms and logits, in float64; a pair of `poles` for each of the Mc columns."""
 
-    def __init__(self, scale: SupportScale, device: torch.device) -> None:
-        self.from_scores = FromStandard(scale.scores, device)
-        self.poles = [(float(low), float(high)) for low, high in scale.poles.T]
+    from_scores: FromStandard
+    poles: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, scale: SupportScale, device: torch.device) -> FromSupport:
+        """Return the inverse of a scale."""
+        poles = tuple((float(low), float(high)) for low, high in scale.poles.T)
+        return cls(FromStandard.of(scale.scores, device), poles)
+
+    def some(self, columns: Indices) -> FromSupport:
+        """Return the same for some of the columns."""
+        return FromSupport(self.from_scores.some(columns), tuple(self.poles[j] for j in columns))
 
     def __call__(self, scaled: Tensor, out: Tensor) -> None:
         """Write the values into `out`."""
@@ -60,13 +84,23 @@ class FromSupport:
                 y.neg_().exp_().neg_().add_(high)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class FromScores:
-    """The value at a normal score, by linear interpolation in a table over equidistant scores."""
+    """The value at a normal score, by linear interpolation in a table over equidistant scores; both (Mc, cells)."""
 
-    def __init__(self, scale: ScoreScale, device: torch.device) -> None:
+    start: Tensor
+    step: Tensor
+
+    @classmethod
+    def of(cls, scale: ScoreScale, device: torch.device) -> FromScores:
+        """Return the inverse of a scale."""
         table = scale.table(np.linspace(-_REACH, _REACH, _CELLS + 1))
-        self.start = torch.from_numpy(np.ascontiguousarray(table[:, :-1])).to(device)
-        self.step = torch.from_numpy(np.diff(table, axis=1)).to(device)
+        start = torch.from_numpy(np.ascontiguousarray(table[:, :-1])).to(device)
+        return cls(start, torch.from_numpy(np.diff(table, axis=1)).to(device))
+
+    def some(self, columns: Indices) -> FromScores:
+        """Return the same for some of the columns."""
+        return FromScores(self.start[columns], self.step[columns])
 
     def __call__(self, scaled: Tensor, out: Tensor) -> None:
         """Write the values into `out`."""
@@ -93,6 +127,11 @@ class Margins:
     unscale: Unscale
     limits: Tensor | None
 
+    def some(self, columns: Indices) -> Margins:
+        """Return those of some of the Mc columns."""
+        limits = None if self.limits is None else self.limits[:, columns]
+        return Margins(self.floors[columns], self.unscale.some(columns), limits)
+
 
 def make_margins(columns: Columns, name: str, *, truncate: bool, device: torch.device) -> Margins:
     """Margins of a member on the scale `name`.
@@ -109,8 +148,8 @@ def make_margins(columns: Columns, name: str, *, truncate: bool, device: torch.d
 
 def _make_unscale(scale: Scale, device: torch.device) -> Unscale:
     if isinstance(scale, SupportScale):
-        return FromSupport(scale, device)
-    return FromScores(scale, device) if isinstance(scale, ScoreScale) else FromStandard(scale, device)
+        return FromSupport.of(scale, device)
+    return FromScores.of(scale, device) if isinstance(scale, ScoreScale) else FromStandard.of(scale, device)
 
 
 class Heads:

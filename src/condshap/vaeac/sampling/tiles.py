@@ -9,7 +9,7 @@ consecutive part of the points.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -53,6 +53,12 @@ class Asked:
     blind: bool = False
     points: Indices | None = None
     n_points: int = 1
+
+    def only(self, some: Indices) -> Asked:
+        """Return what is asked of the rows at some positions."""
+        keys = None if self.keys is None else self.keys[some]
+        points = None if self.points is None else self.points[some]
+        return replace(self, X=self.X[some], keys=keys, points=points)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,10 +166,13 @@ def density_tile_size(n_members: int, n_draws: int, n_outputs: int, device: torc
     return min(most, tile_size(n_draws, n_outputs, device) // 4)
 
 
-@lru_cache(maxsize=8)
 def noise_pool(n_samples: int, n_dims: int, seed: int, draws: str, device: torch.device) -> Tensor:
     """Pool of standard normals (n_dims, n_points >= K, n_nets), float32: scrambled nets, or independent numbers."""
-    n_points = power_of_two_at_least(n_samples)
+    return _pool_of(power_of_two_at_least(n_samples), n_dims, seed, draws, device)
+
+
+@lru_cache(maxsize=8)  # one for each power of two, whatever shares of the samples members have
+def _pool_of(n_points: int, n_dims: int, seed: int, draws: str, device: torch.device) -> Tensor:
     if draws == "qmc":
         pool = normal_nets(n_points, n_dims, derive_seed(seed, STAGE))
     else:

@@ -25,7 +25,7 @@ def test_decoding_undoes_encoding(name):
     assert np.array_equal(np.isnan(encoded), np.isnan(X))
     scaled = torch.from_numpy(np.nan_to_num(encoded).T[:, None].astype(np.float32))
     back = torch.empty(scaled.shape, dtype=torch.float64)
-    {"standard": FromStandard, "normal_scores": FromScores}[name](scale, CPU)(scaled, back)
+    {"standard": FromStandard, "normal_scores": FromScores}[name].of(scale, CPU)(scaled, back)
     error = np.abs(back[:, 0].numpy().T - X)[~np.isnan(X)]
     assert error.max() < 0.02
     assert np.nanmax(np.abs(np.nanmean(encoded, 0))) < 0.05
@@ -37,7 +37,7 @@ def test_scores_stay_inside_the_training_range_and_rise():
     scale = learn_scale("normal_scores", X, cut=True)
     scores = torch.linspace(-40, 40, 20001).expand(4, 1, -1)
     values = torch.empty(scores.shape, dtype=torch.float64)
-    FromScores(scale, CPU)(scores, values)
+    FromScores.of(scale, CPU)(scores, values)
     values = values[:, 0].numpy()
     assert values.min(1) == pytest.approx(np.nanmin(X, 0))
     assert values.max(1) == pytest.approx(np.nanmax(X, 0))

@@ -94,7 +94,7 @@ def test_decoding_undoes_encoding(support):
     assert np.abs(encoded.mean(0)).max() < 1e-6
     assert encoded.std(0, ddof=1) == pytest.approx(np.ones(10))
     back = torch.empty((10, 1, len(X)), dtype=torch.float64)
-    FromSupport(scale, CPU)(torch.from_numpy(encoded.T[:, None]), back)
+    FromSupport.of(scale, CPU)(torch.from_numpy(encoded.T[:, None]), back)
     far = np.maximum(np.abs(X), np.where(np.isfinite(scale.poles), np.abs(scale.poles), 0).max(0))  # digits near a pole
     assert (np.abs(back[:, 0].numpy().T - X) <= 1e-11 * far + 1e-323).all()
 
@@ -270,7 +270,7 @@ def test_a_support_as_wide_as_floats_go_overflows_nowhere():
     encoded = columns.scales["support"].encode(X)
     assert encoded.mean() == pytest.approx(0, abs=1e-6)
     back = torch.empty((1, 1, 4), dtype=torch.float64)
-    FromSupport(columns.scales["support"], CPU)(torch.from_numpy(encoded.T[:, None]), back)
+    FromSupport.of(columns.scales["support"], CPU)(torch.from_numpy(encoded.T[:, None]), back)
     assert back.flatten().numpy() == pytest.approx(X[:, 0], rel=1e-6, abs=1e300)
     assert np.isfinite(columns.log_slopes(X)).all()
     assert learn(np.array([[1e308], [1.5e308]]), np.array([[-1.7e308], [inf]])).support.tolist() == [[-1.7e308], [inf]]
