@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -21,7 +21,6 @@ from condshap.vaeac.options import VAEACOptions
 
 if TYPE_CHECKING:
     from condshap.numerics.device_draws import DeviceDraws
-    from condshap.vaeac.columns.repeats import Repeats
     from condshap.vaeac.mixture import Mixture
 
 _PAPER_SAMPLES = 250
@@ -43,7 +42,8 @@ class VAEAC(VAEACOptions):
     shrink : shrink the contribution function towards independence, v = v_I + trust (v_networks - v_I), by a factor that is
         learned on held-out rows, see `condshap.vaeac.votes`
     exact_repeats : learn only one of several columns that repeat each other exactly, numbers up to a line (Celsius and
-        Fahrenheit) and levels up to their names; the others follow from it. Columns named in `support` are always learned
+        Fahrenheit) and levels up to their names; the others follow from it. Where one column determines another (the city
+        its country), draws keep to it. Not for columns named in `support`
     support : column -> (least, largest) value that draws may take, e.g. ``{"income": (0, inf)}``; the training range for
         columns that are not named. With "support" in `scales` it also decides on logarithms and logits
     fill_missing : draw known features that are missing, True or False; "auto" finds out in `fit` if the model accepts gaps
@@ -54,6 +54,7 @@ class VAEAC(VAEACOptions):
     networks_ : the trained networks
     votes_ : (2 + L,) how much the networks, L linear members and blind draws count, see `condshap.vaeac.votes`
     repeats_ : how columns follow from those that are learned, see `condshap.vaeac.columns.repeats`; None where none does
+    hierarchies_ : which columns determine others, see `condshap.vaeac.columns.hierarchies`; None where none does
     fills_missing_ : bool
         Whether known features that are missing are drawn.
 
@@ -243,6 +244,7 @@ class VAEAC(VAEACOptions):
     @classmethod
     def from_state(cls, state: State, *, predict: Callable[[Rows], Outputs] | None = None) -> Self:  # noqa: ARG003
         """Inverse of `to_state`."""
+        from condshap.vaeac.columns.hierarchies import Hierarchies
         from condshap.vaeac.columns.repeats import Repeats
         from condshap.vaeac.companions import Companions
         from condshap.vaeac.ensemble import Networks

@@ -7,7 +7,7 @@ put right until they agree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -18,7 +18,9 @@ from condshap.seeding import row_keys
 from condshap.types import Floats, Indices, Masks, Rows
 
 _CHANCE = 1e-6  # of as much agreement among all pairs of columns that have nothing to do with each other
-_ROWS_PER_VALUE = 5  # of what determines others, on average: a number that is another one in every row determines nothing
+_ROWS_PER_VALUE = (
+    5  # of what determines others, on average: a number that is another one in every row determines nothing
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +41,7 @@ class Hierarchies:
     follows: Floats
 
     @classmethod
-    def find(cls, X: Rows, apart: Sequence[int] = ()) -> Hierarchies | None:
+    def find(cls, X: Rows, apart: Collection[int] = ()) -> Hierarchies | None:
         """Look for such pairs in training rows (N, M), those of columns at `apart` aside; None if there are none.
 
         Rows that are there twice count once.
@@ -47,7 +49,7 @@ class Hierarchies:
         _, first = np.unique(row_keys(X), return_index=True)
         columns = [_Column.of(column) for column in X[np.sort(first)].T]
         limit = log(_CHANCE / max(1, X.shape[1] * (X.shape[1] - 1)))
-        pairs = []
+        pairs: list[tuple[int, int, Floats, Floats]] = []
         for a, lower in enumerate(columns):
             if a in apart or not lower.may_determine:
                 continue
@@ -59,9 +61,11 @@ class Hierarchies:
         if not pairs:
             return None
         pairs.sort(key=lambda pair: -len(pair[2]))
-        width = len(pairs[0][2])
-        values, follows = (np.array([_padded(pair[i], width) for pair in pairs]) for i in (2, 3))
-        return cls(np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs]), values, follows)
+        places, wide = np.array([pair[:2] for pair in pairs]), len(pairs[0][2])
+        values, follows = np.full((2, len(pairs), wide), np.nan)
+        for h, (_, _, mine, its) in enumerate(pairs):
+            values[h, : len(mine)], follows[h, : len(mine)] = mine, its
+        return cls(places[:, 0], places[:, 1], values, follows)
 
     def keep_to(self, drawn: Any, known: Masks) -> Any:
         """Put right, in place, draws (C, R, K, M), an array or a tensor, of features that are not known, (C, R, M).
@@ -121,9 +125,10 @@ class Hierarchies:
         names, codes = np.unique(np.stack([above, upper]), return_inverse=True)
         own, wanted = codes.reshape(2, *lower.shape) + len(names) * np.arange(len(lower))[:, None]
         place = _in_turn(own.ravel(), wanted[pair, sample], sample)
-        values = self.values[h][_in_turn(self.follows[h].astype(lower.dtype), upper[pair, sample], sample)]
-        others = np.where(place >= 0, lower.ravel()[place], np.where(is_settled[pair], values, lower[pair, sample]))
-        lower[pair, sample] = others
+        trained = _in_turn(self.follows[h].astype(lower.dtype), upper[pair, sample], sample)
+        is_known = is_settled[pair] & (trained >= 0)
+        own_values = np.where(is_known, self.values[h][trained], lower[pair, sample])
+        lower[pair, sample] = np.where(place >= 0, lower.ravel()[place], own_values)
         drawn[at, :, self.lower[h]] = lower
 
 
@@ -152,7 +157,7 @@ class _Column:
     @property
     def may_determine(self) -> bool:
         """Whether it has at least two values, and several rows for each."""
-        return 2 <= len(self.values) <= (self.codes >= 0).sum() / _ROWS_PER_VALUE
+        return bool(2 <= len(self.values) <= (self.codes >= 0).sum() / _ROWS_PER_VALUE)
 
     def determines(self, other: _Column, limit: float) -> Floats | None:
         """The other's value for each of these (L,), NaN where no row has both; None where it is open or may be chance.
@@ -172,7 +177,3 @@ class _Column:
         if chances @ counts - chances[code[is_seen]].sum() > limit:
             return None
         return np.where(is_seen, other.values[code], np.nan)
-
-
-def _padded(values: Floats, width: int) -> Floats:
-    return np.concatenate([values, np.full(width - len(values), np.nan)])

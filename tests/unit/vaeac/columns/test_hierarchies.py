@@ -1,0 +1,173 @@
+"""Where one column determines another, draws keep to it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import condshap as cs
+from condshap.seeding import row_keys
+from condshap.vaeac.columns.hierarchies import Hierarchies
+
+QUICK = {"epochs": 3, "width": 8, "depth": 1, "latent": 2, "patience": None, "progress": False, "device": "cpu"}
+COUNTRY, CITY, SIZE, STATE = range(4)
+
+
+def rows(n=300, seed=0):
+    """Twelve cities in six states in three countries, and a number."""
+    rng = np.random.default_rng(seed)
+    city = rng.integers(0, 12, n)
+    return np.column_stack([city % 3, city, rng.normal(size=n), city % 6]).astype(float)
+
+
+def table(n=300, seed=0):
+    X = rows(n, seed)
+    names = {"country": "abc", "city": "ABCDEFGHIJKL", "state": "uvwxyz"}
+    columns = {
+        name: pd.Categorical.from_codes(X[:, j].astype(int), list(names[name]))
+        for name, j in (("country", COUNTRY), ("city", CITY), ("state", STATE))
+    }
+    return pd.DataFrame(columns | {"size": X[:, SIZE], "zone": 2.0 ** X[:, COUNTRY]})
+
+
+def model(X):
+    return X["country"].cat.codes * 1.0 + X["city"].cat.codes * 0.1 * X["size"] + X["zone"]
+
+
+def fitted(X, f=model, **options):
+    order = options.pop("causal_ordering", None)
+    causal = {} if order is None else {"causal_ordering": order, "confounding": False}
+    approach = cs.approaches.VAEAC(**QUICK, **options)
+    return cs.Explainer(f, approach=approach, check_draws=False, progress=False, **causal).fit(X)
+
+
+def agree(drawn):
+    return (drawn[..., CITY] % 6 == drawn[..., STATE]).all() and (drawn[..., STATE] % 3 == drawn[..., COUNTRY]).all()
+
+
+def noise(shape, seed=0):
+    rng = np.random.default_rng(seed)
+    columns = [rng.integers(0, 3, shape), rng.integers(0, 12, shape), rng.normal(size=shape), rng.integers(0, 6, shape)]
+    return np.stack(columns, axis=-1).astype(float)
+
+
+def test_what_determines_others_is_found_whatever_gaps_there_are():
+    X = rows()
+    X[::7, CITY], X[::5, COUNTRY] = np.nan, np.nan
+    found = Hierarchies.find(X)
+    assert sorted(zip(found.lower, found.upper, strict=True)) == [(CITY, COUNTRY), (CITY, STATE), (STATE, COUNTRY)]
+    assert found.lower.tolist() == [CITY, CITY, STATE]
+    assert Hierarchies.find(X, apart=[CITY]).lower.tolist() == [STATE]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.column_stack([np.arange(60.0), np.arange(60) % 2]),  # a number of its own in every row
+        np.repeat(np.random.default_rng(0).normal(size=(20, 2)), 10, axis=0),  # rows that are there ten times
+        np.column_stack([np.arange(60) % 3, np.arange(60) == 7]).astype(float),  # but for one row
+        np.column_stack([np.arange(60) % 3, np.zeros(60)]),  # nothing to determine
+        np.column_stack([np.arange(60) < 2, np.arange(60) < 2]).astype(float)[:12],  # a dozen rows tell little
+        np.random.default_rng(0).integers(0, 2, (40, 12)).astype(float),
+    ],
+)
+def test_chance_and_copies_determine_nothing(X):
+    assert Hierarchies.find(X) is None
+
+
+def test_rare_levels_are_found_by_chance_in_less_than_one_table_of_a_thousand():
+    # 1000 tables of 60 rows with a rare level in each of 8 columns: by the limit one in a million has a pair
+    rng = np.random.default_rng(0)
+    assert all(Hierarchies.find((rng.random((60, 8)) < 0.05).astype(float)) is None for _ in range(1000))
+
+
+@pytest.mark.parametrize("known", [[], [COUNTRY], [CITY], [STATE], [COUNTRY, STATE], [SIZE], [CITY, SIZE]])
+def test_draws_agree_and_what_is_known_stays(known):
+    hierarchies, drawn = Hierarchies.find(rows()), noise((2, 5, 64))
+    mask = np.isin(np.arange(4), known)
+    drawn[..., mask] = rows(5, seed=3)[:, None, mask]
+    before = drawn.copy()
+    found = hierarchies.keep_to(drawn, np.broadcast_to(mask, (2, 5, 4)))
+    assert agree(found)
+    np.testing.assert_array_equal(found[..., mask], before[..., mask])
+    np.testing.assert_array_equal(found[..., SIZE], before[..., SIZE])
+
+
+def test_what_is_lower_gives_way_where_nothing_is_known():
+    hierarchies, drawn = Hierarchies.find(rows()), noise((1, 3, 256))
+    before = drawn.copy()
+    hierarchies.keep_to(drawn, np.zeros((1, 3, 4), dtype=bool))
+    np.testing.assert_array_equal(drawn[..., COUNTRY], before[..., COUNTRY])
+    assert (drawn[..., CITY] != before[..., CITY]).mean() > 0.5
+    assert set(np.unique(drawn[..., CITY])) == set(range(12))
+
+
+def test_a_single_draw_has_nothing_to_choose_from():
+    hierarchies, drawn = Hierarchies.find(rows()), noise((1, 200, 1))
+    before = drawn.copy()
+    hierarchies.keep_to(drawn, np.zeros((1, 200, 4), dtype=bool))
+    assert agree(drawn)
+    np.testing.assert_array_equal(drawn[..., CITY], before[..., CITY])  # so the country follows
+    known = np.broadcast_to(np.arange(4) == COUNTRY, (1, 200, 4))
+    hierarchies.keep_to(before, known)
+    assert agree(before)
+
+
+def test_values_that_nobody_has_seen_together_stay():
+    hierarchies, drawn = Hierarchies.find(rows()), noise((1, 1, 8))
+    drawn[..., CITY] = 77
+    found = hierarchies.keep_to(drawn.copy(), np.zeros((1, 1, 4), dtype=bool))
+    np.testing.assert_array_equal(found[..., CITY], drawn[..., CITY])
+    drawn[..., CITY], drawn[..., COUNTRY] = 3, np.nan  # a gap that is to stay
+    known = np.broadcast_to(np.arange(4) == COUNTRY, (1, 1, 4))
+    assert np.isnan(hierarchies.keep_to(drawn, known)[..., COUNTRY]).all()
+
+
+def test_tensors_are_put_right_in_the_same_way():
+    hierarchies, drawn, known = Hierarchies.find(rows()), noise((2, 5, 32)), np.zeros((2, 5, 4), dtype=bool)
+    known[1, :, COUNTRY] = True
+    there = hierarchies.keep_to(torch.as_tensor(drawn.astype(np.float32)), known).numpy()
+    np.testing.assert_allclose(there, hierarchies.keep_to(drawn, known), rtol=1e-6)
+
+
+@pytest.mark.parametrize("order", [None, [["size"], ["city", "country", "zone", "state"]]])
+def test_explanations_see_no_city_in_another_country(order):
+    X = table()
+    seen = []
+
+    def watching(Z):
+        seen.append(set(zip(Z["city"], Z["country"], Z["zone"], strict=True)))
+        return model(Z)
+
+    explainer = fitted(X, watching, causal_ordering=order)
+    seen.clear()  # of rows that only try the model out
+    explainer.explain(X[:5])
+    assert set.union(*seen) <= set(zip(X["city"], X["country"], X["zone"], strict=True))
+
+
+def test_an_additive_model_is_answered_by_draws_that_agree():
+    X = table()
+    found = fitted(X, lambda Z: Z["country"].cat.codes * 2.0).explain(X[:6])
+    at = {name: i for i, name in enumerate(found.feature_names)}
+    by_zone = fitted(X, lambda Z: np.log2(Z["zone"]) * 2.0).explain(X[:6])
+    np.testing.assert_allclose(found.values[:, at["country"]], by_zone.values[:, at["zone"]], atol=0.1)
+
+
+def test_saved_and_loaded_and_with_one_row_alone_the_numbers_are_the_same(tmp_path):
+    X = table()
+    explainer = fitted(X)
+    explainer.save(tmp_path / "e.condshap")
+    found = explainer.explain(X[:4]).values
+    np.testing.assert_array_equal(cs.load_explainer(tmp_path / "e.condshap", model).explain(X[:4]).values, found)
+    np.testing.assert_array_equal(explainer.explain(X[1:2]).values, found[1:2])
+
+
+def test_the_paper_knows_no_hierarchies():
+    X = table()
+    explainer = fitted(X, exact_repeats=False)
+    approach = explainer.parts_[0].approach
+    assert approach.hierarchies_ is None
+    encoded = explainer.schema_.encode(X[:5])
+    drawn = approach.sample(encoded, np.zeros((1, 5), dtype=bool), 64, keys=row_keys(encoded), seed=0).rows
+    assert (drawn[..., 1] % 3 != drawn[..., 0]).any()
+    assert not cs.approaches.VAEAC.paper().exact_repeats
