@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.lib.figures import ROOT, load, number_at, shown
+from benchmarks.lib.figures import ROOT, load, shown
 from benchmarks.lib.ranges import OF_STORES
 from benchmarks.lib.report import table
 from benchmarks.lib.sections import write_text
@@ -107,7 +107,7 @@ ERRORS = (
     ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=100"),
     ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=1000"),
     ("Burr, M = 10, forest", "continuous-low", "burr M=10 N=5000"),
-    ("Burr, M = 25, forest, 1000 coalitions", "continuous-high", "burr M=25 N=1000"),
+    ("Burr, M = 25, forest, 1000 coalitions", "continuous-high-formula", "burr M=25 N=1000"),
     ("Burr, M = 50, forest, 1000 coalitions", "continuous-high", "burr M=50 N=5000"),
     ("mixed, M = 4, correlation 0", "mixed-low", "M4 rho=0 N=1000"),
     ("mixed, M = 4, correlation 0.3", "mixed-low", "M4 rho=0.3 N=1000"),
@@ -121,28 +121,42 @@ ERRORS = (
 """Lines of the table of errors: what the data are, the study, and the cell."""
 
 
+def on_common(study: str, cell: str, names: Sequence[str]) -> tuple[dict[str, float], int]:
+    """Mean errors over the repetitions that all of these methods have, and how many these are."""
+    key = "ec3" if study == "abalone" else "ec1"
+    found: dict[str, dict[int, float]] = {name: {} for name in names}
+    for line in load(study):
+        if line["method"] in found and f" {cell} " in f" {line['cell']} ":
+            found[line["method"]][line["repetition"]] = line[key]
+    common = set.intersection(*(set(own) for own in found.values()))
+    return {name: sum(own[r] for r in sorted(common)) / len(common) for name, own in found.items()}, len(common)
+
+
 def errors() -> str:
     """EC1 on the paper's designs; a study is named in the first of its lines."""
     lines, last = [], ""
     for data, study, cell in ERRORS:
+        names = fitting(study)
+        means, n_repetitions = on_common(study, cell, names)
         line = {"data": data, "rows": cell.rpartition("N=")[2]}
-        for name in ("independence", *OURS):
-            is_refused = name == "gaussian" and not study.startswith("continuous")
-            key = "ec3" if study == "abalone" else "ec1"
-            line[name] = "no categories" if is_refused else shown(f"{study}/{cell}/{name}/{key}", ".4f")
-        lines.append({**line, "page": f"{{doc}}`results/{study}`" if study != last else ""})
+        line |= {name: f"{means[name]:.4f}" if name in means else "no categories" for name in ("independence", *OURS)}
+        line |= {"repetitions": str(n_repetitions), "page": f"{{doc}}`results/{study}`" if study != last else ""}
+        lines.append(line)
         last = study
     return table(lines)
 
 
+def fitting(study: str) -> list[str]:
+    """Approaches of the table of errors that fit the features of a study."""
+    return [name for name in ("independence", *OURS) if name != "gaussian" or study.startswith("continuous")]
+
+
 def continuous_errors() -> str:
-    """EC1 of all approaches for continuous features on repetitions that all of them have."""
+    """EC1 of all approaches for continuous features."""
     names = ("independence", "empirical", "ctree", "gaussian", "copula", "vaeac")
-    lines = [line for line in load("continuous-low") if line["cell"].startswith("burr M=5 N=1000 ")]
-    found = {name: {line["repetition"]: line["ec1"] for line in lines if line["method"] == name} for name in names}
-    common = sorted(set.intersection(*(set(own) for own in found.values())))
-    means = {name: f"{sum(own[r] for r in common) / len(common):.4f}" for name, own in found.items()}
-    return table([{"": "EC1", **means}])
+    means, n_repetitions = on_common("continuous-low", "burr M=5 N=1000", names)
+    shown_means = {name: f"{mean:.4f}" for name, mean in means.items()}
+    return table([{"": "EC1", **shown_means, "repetitions": str(n_repetitions)}])
 
 
 LEARNS_FROM = {
@@ -193,10 +207,9 @@ def over_default(names: Sequence[str], is_meant: Callable[[str], bool]) -> list[
     """Errors over those of `vaeac` in the lines of the table of errors whose data are meant."""
     found = []
     for data, study, cell in ERRORS:
-        key = "ec3" if study == "abalone" else "ec1"
-        ran = [name for name in names if name != "gaussian" or study.startswith("continuous")]
         if is_meant(data):
-            found += [number_at(f"{study}/{cell}/{name}/{key} over {study}/{cell}/vaeac/{key}") for name in ran]
+            means, _ = on_common(study, cell, fitting(study))
+            found += [means[name] / means["vaeac"] for name in names if name in means]
     return found
 
 

@@ -74,7 +74,6 @@ OF_STORES: dict[str, Callable[[], list[float]]] = {
         for name in ("vaeac", "gaussian", "regression_surrogate")
     },
     "300-rows": default_with_300_rows,
-    "default-change": lambda: [line["ratio"] for line in load("default_change")],
     **{f"coverage-{errors}": partial(coverage, errors) for errors in ("refits", "members")},
     "seeds": moved_over_reported,
     **{f"league-over-best-{name}": partial(league_over_best, name) for name in OTHERS},
