@@ -375,7 +375,10 @@ class Networks:
         fitted, made = self._fitted(), self._made()
         if ("single", member) not in made:
             adviser = self._adviser_of(fitted.columns) if fitted.columns.n_advice(fitted.config) else None
-            made["single", member] = SingleDrawer.of(fitted, member, adviser)
+            weights = {name: array[member] for name, array in fitted.weights.items()}
+            made["single", member] = SingleDrawer.of(
+                fitted.columns, fitted.config, fitted.members[member], weights, adviser
+            )
         found: SingleDrawer = made["single", member]
         return found
 

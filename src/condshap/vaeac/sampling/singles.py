@@ -18,10 +18,10 @@ import torch
 from condshap.types import Floats, Indices, Masks, Rows
 from condshap.vaeac.columns.advice import Adviser
 from condshap.vaeac.columns.learned import Columns
+from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.network.compiled import BLOCK, Ends, Inner, Singles, Weights, pad, pad_bias, pass_singles
 from condshap.vaeac.sampling.heads import Margins, make_heads, make_margins
 from condshap.vaeac.sampling.tiles import STAGE, Asked, choose_nets, noise_pool
-from condshap.vaeac.state import Fitted
 
 _AT_ONCE = 16 * BLOCK  # rows between the network and its heads
 _ENOUGH = 2 * BLOCK  # rows for each way to know levels, from which on those that know the same are drawn together
@@ -55,10 +55,10 @@ class SingleDrawer:
     ends: dict[bytes, Ends] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, fitted: Fitted, member: int, adviser: Adviser | None) -> SingleDrawer:
-        """Return one of the fitted members."""
-        config, columns, scale = fitted.config, fitted.columns, fitted.members[member]
-        weights = {name: array[member] for name, array in fitted.weights.items()}
+    def of(
+        cls, columns: Columns, config: VAEACConfig, scale: str, weights: Weights, adviser: Adviser | None
+    ) -> SingleDrawer:
+        """Return the member with these weights, as it was fitted with this configuration."""
         return cls(
             columns=columns,
             scale=scale,
