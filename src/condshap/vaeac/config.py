@@ -18,7 +18,6 @@ ROWS_OF_EPOCH = 50_000
 """Training rows that an epoch goes through at most: many more rows then cost no more steps."""
 _WARMUP, _MOST_WARMUP, _WARMUP_STEPS = 0.15, 0.3, 180  # shares of all epochs, and steps that a warm-up needs
 _WARMUP_OF_FEW = 0.4
-_SHARED = 0.04  # nats a hidden feature from which on latents are worth a warm-up
 SCHEDULES = ("constant", "cosine", "plateau")
 
 
@@ -172,8 +171,8 @@ class VAEACConfig(VAEACFields):
             zero_init=not is_many if self.zero_init is None else self.zero_init,
         )
 
-    def warmed_up(self, n_rows: int, shared: float) -> Self:
-        """Decide on the warm-up, by what hidden features tell about each other, see `LinearModel.shared_information`.
+    def warmed_up(self, n_rows: int, *, share_much: bool) -> Self:
+        """Decide on the warm-up, by whether hidden features tell much about each other, see `Columns.share_much`.
 
         15 % of the epochs where that is much, up to 30 % where these have few steps: latents of duplicates were found in
         about 180. Below 500 rows always 40 %: without it, draws of small tables often fail the check of draws, because
@@ -188,7 +187,7 @@ class VAEACConfig(VAEACFields):
         n_rows = min(n_rows, ROWS_OF_EPOCH)
         enough = _WARMUP_STEPS / max(1.0, n_rows * (1 - self.validation_share) / self.batch_size)
         epochs = min(max(_WARMUP * self.epochs, enough), _MOST_WARMUP * self.epochs)
-        return replace(self, kl_warmup=round(epochs) if shared >= _SHARED else 0)
+        return replace(self, kl_warmup=round(epochs) if share_much else 0)
 
     def _rule_for_epochs(self, n_rows: int, *, is_many: bool) -> int:
         if self.ema is None:

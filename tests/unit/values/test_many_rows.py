@@ -112,7 +112,7 @@ def test_the_draw_check_knows_which_donor_a_row_is_itself(monkeypatch):
 
 def test_epochs_count_steps_of_at_most_fifty_thousand_rows():
     def asked(n):
-        config = VAEACConfig().resolve(n, 10, has_continuous=True).warmed_up(n, 1.0)
+        config = VAEACConfig().resolve(n, 10, has_continuous=True).warmed_up(n, share_much=True)
         return config.epochs, config.kl_warmup
 
     assert asked(50_000) == asked(1_000_000) == (63, 9)

@@ -76,21 +76,23 @@ class LinearModel:
         found = [coefficients(covariance, columns) for covariance in self.covariances]
         return np.stack(found, axis=1)
 
-    def shared_information(self) -> float:
+    def shared_information(self, *, known: bool = True) -> float:
         """What hidden features tell about each other that known ones do not, in nats a hidden feature.
 
         The mean of (sum_f log det C_ff - log det C) / 2 over sets of known features, C the covariance of the hidden columns
         given those and C_ff that of the columns of one feature; the largest over scales. It is what latents have to carry.
-        All sets count alike; from eight features on some are drawn.
+        All sets count alike; from eight features on some are drawn. Without `known` ones everything is hidden.
         """
         M = int(self.features.max()) + 1
-        known = generator(0, "shared information").random((_SETS, M)) < 0.5
+        sets = generator(0, "shared information").random((_SETS, M)) < 0.5
         if 2**M <= _SETS:
-            known = (np.arange(2**M)[:, None] >> np.arange(M)) % 2 == 1
-        left = self._left(known, self.tables(known), len(self.columns))
+            sets = (np.arange(2**M)[:, None] >> np.arange(M)) % 2 == 1
+        if not known:
+            sets = np.zeros((1, M), dtype=bool)
+        left = self._left(sets, self.tables(sets), len(self.columns))
         alone = np.where(self.features[:, None] == self.features, left, 0.0)
         shared = (np.linalg.slogdet(alone)[1] - np.linalg.slogdet(left)[1]).sum(axis=0) / 2
-        return float(shared.max() / max((~known[:, np.unique(self.features)]).sum(), 1))
+        return float(shared.max() / max((~sets[:, np.unique(self.features)]).sum(), 1))
 
     def factors(self, known: Masks, tables: Floats, n_numbers: int) -> Floats:
         """Lower factors (n, S, Mc, Mc) of the hidden numbers' covariance given what is known; zero for known ones."""

@@ -19,6 +19,8 @@ from condshap.vaeac.columns.encoding import Bools, Layout, Scale, check_rows, le
 from condshap.vaeac.columns.supports import find_poles
 from condshap.vaeac.config import VAEACConfig
 
+_SHARED = 0.04  # nats a hidden feature that are much, on average over coalitions
+_SHARED_BLINDLY = 0.35  # and where nothing is known
 _SHORT = 1e-6  # how far from an end that no training row holds draws stay, as a share of the way to the nearest one
 
 
@@ -95,9 +97,21 @@ class Columns:
         """Number of columns of advice."""
         return len(self.linear.columns) if self.linear is not None and config.advice else 0
 
-    def shared_information(self) -> float:
-        """What hidden features tell about each other, see `LinearModel.shared_information`; 0 without a linear model."""
-        return 0.0 if self.linear is None else self.linear.shared_information()
+    def share_much(self, X: Rows, config: VAEACConfig) -> bool:
+        """Whether hidden features tell so much about each other that latents are worth a warm-up.
+
+        Much is what counts on average over coalitions, or where nothing is known: among many features that depend on each
+        other, known ones soon tell the same as hidden ones would, but not all coalitions have some. Numbers that take few
+        values count as levels and as numbers, because as levels they have so many columns that noise hides what they share.
+        """
+        found = [self.linear]
+        if self.atoms.columns:
+            found.append(Columns.learn(X, Atoms.none(self.atoms.n_levels), config, None).linear)
+        models = [model for model in found if model is not None]
+        return any(
+            model.shared_information() >= _SHARED or model.shared_information(known=False) >= _SHARED_BLINDLY
+            for model in models
+        )
 
     def relearned(self, X: Rows) -> Columns:
         """Return the same columns with the linear model of other rows (n, M), shrunk as before."""

@@ -8,6 +8,8 @@ import torch
 
 from condshap.vaeac import Networks, VAEACConfig
 from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients
+from condshap.vaeac.columns.atoms import Atoms
+from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.training.steps import kl_weight
 
 CPU = torch.device("cpu")
@@ -104,6 +106,34 @@ def test_shared_information_sees_levels_that_go_with_a_number_and_not_the_column
     number = level + 0.3 * rng.normal(size=900)
     R2 = np.var([0, 1, 2]) / (np.var([0, 1, 2]) + 0.09)
     assert inform(number) == pytest.approx(-np.log(1 - R2) / 2 / 4, rel=0.1)
+
+
+def columns_of(X):
+    config = VAEACConfig().resolve(len(X), X.shape[1], has_continuous=True)
+    found = Columns.learn(X, Atoms.learn(X, np.zeros(X.shape[1], dtype=int), None), config, None)
+    return found, config
+
+
+def test_many_features_of_one_factor_share_much_though_known_ones_soon_tell_it():
+    X = encoded(1000, np.full((12, 12), 0.8) + 0.2 * np.eye(12))[0].astype(float)
+    found, config = columns_of(X)
+    assert found.linear.shared_information() < 0.04
+    assert found.linear.shared_information(known=False) > 0.2
+    assert found.share_much(X, config)
+
+
+def test_grades_that_go_with_each_other_share_much_as_numbers_if_not_as_levels():
+    hidden = encoded(600, np.full((9, 9), 0.5) + 0.5 * np.eye(9))[0].astype(float)
+    ill = hidden.mean(axis=1, keepdims=True) > 0.3
+    noise = 2 * np.random.default_rng(1).normal(size=hidden.shape)
+    X = np.clip(np.rint(np.where(ill, 5 + 5 * hidden + noise, 1.2 + 0.6 * np.abs(hidden))), 1, 10)
+    found, config = columns_of(X)
+    assert len(found.atoms.columns) == 9
+    assert found.linear.shared_information() < 0.04
+    assert found.linear.shared_information(known=False) < 0.2
+    assert found.share_much(X, config)
+    apart = np.random.default_rng(0).permuted(X, axis=0)
+    assert not columns_of(apart)[0].share_much(apart, config)
 
 
 def test_the_weight_of_the_divergence_grows_to_one():
