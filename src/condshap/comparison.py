@@ -122,15 +122,26 @@ def get_all_ready(
 ) -> list[Ready]:
     """Get explainers of the same rows ready, so that none is trained before the last one has been checked."""
     chosen = None if categorical is None else listed_columns(categorical)
-    if any(explainer.link is not None for explainer in explainers):
-        raise OptionError(
-            "approaches must be compared without link, because MSEv judges probabilities, got link='logit'. Leave it out."
-        )
+    for explainer in explainers:
+        _check_comparable(explainer)
     ready: list[Ready] = []
     for explainer in explainers:
         encoded = ready[0].prepared.rows if ready else None
         ready.append(get_ready(explainer, X_train, X, categorical=chosen, encoded=encoded))
     return ready
+
+
+def _check_comparable(explainer: Explainer) -> None:
+    """Refuse options with which there is no MSEv."""
+    if explainer.link is not None:
+        raise OptionError(
+            "approaches must be compared without link, because MSEv judges probabilities, got link='logit'. Leave it out."
+        )
+    if explainer.confounding is not None:
+        raise OptionError(
+            "approaches must be compared without confounding, because MSEv judges conditional v(S), got "
+            f"confounding={explainer.confounding!r}. Leave it out."
+        )
 
 
 def describe_approach(ready: Ready) -> str:

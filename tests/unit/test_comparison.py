@@ -172,3 +172,10 @@ def test_plots_and_report_take_the_table_of_compare_as_it_is(tmp_path):
     page = cs.report(table, tmp_path / "report.html").read_text()
     assert page == cs.report(table.explanations, tmp_path / "report.html").read_text()
     plt.close("all")
+
+
+def test_causal_values_are_refused_before_anything_is_trained(monkeypatch):
+    monkeypatch.setattr("condshap.comparison.get_ready", lambda *_, **__: pytest.fail("got an explainer ready"))
+    options = {"causal_ordering": [[0, 1, 2, 3], [4, 5, 6, 7]], "confounding": False}
+    with pytest.raises(OptionError, match="without confounding, because MSEv judges conditional"):
+        cs.compare(f, X, ROWS, approaches=["independence", "gaussian"], **options)
