@@ -90,6 +90,15 @@ class Provenance:
         return f"{' '.join(kinds)}, in the order {order}"
 
     @property
+    def no_table(self) -> str:
+        """Why there is no v(S), and what to do about it; empty where there is."""
+        if self.has_table:
+            return ""
+        if self.amortised is not None:
+            return "amortised values come without v(S). Explain these rows with the explainer that taught the network."
+        return "v(S) was not kept. Explain these rows with values='full'."
+
+    @property
     def no_msev(self) -> str:
         """Why MSEv does not judge such values; empty where it does."""
         if self.amortised is not None:
@@ -192,9 +201,7 @@ class Explanation:
         NaN where that variance is unknown, as with ``n_samples=1``. Causal values and log-odds have no MSEv, see `has_msev`.
         """
         if not self.provenance.has_table:
-            raise OptionError(
-                "MSEv is computed from v(S), which was not kept. Explain some of the rows with values='full'."
-            )
+            raise OptionError(f"MSEv is computed from v(S), but {self.provenance.no_table}")
         if self.provenance.no_msev:
             raise OptionError(
                 f"MSEv cannot judge these values: {self.provenance.no_msev}. Explain the same rows without confounding, "

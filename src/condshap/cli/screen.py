@@ -187,10 +187,13 @@ def print_summary(explanation: Explanation, out: Path, seconds: float) -> None:
     console = Console(highlight=False)
     console.soft_wrap = not console.is_terminal
     kind = "all" if about.is_exact else "a sample of the"
+    means = f"{kind} coalitions ({about.n_coalitions})"
+    if about.amortised is not None:
+        means = f"a network that learned its values (relative error {_number(about.amortised['error'])})"
     outputs = f", {len(explanation.output_names)} outputs" if explanation.values.ndim == 3 else ""
     console.print(
         f"Explained {len(explanation)} rows, {len(explanation.player_names)} features{outputs}, with approach "
-        f"'{about.approach}' and {kind} coalitions ({about.n_coalitions}), in {seconds:.1f} s."
+        f"'{about.approach}' and {means}, in {seconds:.1f} s."
     )
     if about.reached is not None:
         console.print(

@@ -20,7 +20,7 @@ def lacks_coalitions(explanation: Explanation) -> str:
     """
     table, P = explanation.value_table, len(explanation.player_names)
     if table is None:
-        return "v(S) was not kept"
+        raise CoalitionError(f"interactions and Owen values need v(S), but {explanation.provenance.no_table}")
     if table.coalitions.shape[1] != P:
         raise CoalitionError(
             f"interactions and Owen values need all {table.coalitions.shape[1]} players, but only {P} of them were selected "
@@ -47,9 +47,5 @@ def require_exact(explanation: Explanation, what: str, instead: str) -> None:
 def table_columns(explanation: Explanation) -> tuple[Masks, Floats, Floats]:
     """Coalitions (C, P), v(S) and its variances, both (C, n), with a column for every row and output."""
     table = explanation.value_table
-    if table is None:
-        raise CoalitionError(
-            "interactions and Owen values need v(S), which was not kept. Explain these rows with values='full'."
-        )
     shape = (len(table.coalitions), explanation.base_values.size)
     return table.coalitions, table.values.reshape(shape), table.std_errors.reshape(shape) ** 2

@@ -81,7 +81,7 @@ def _of_output(explanation: Explanation, output: str | int | None) -> Explanatio
         return explanation
     which, table = find_output(explanation, output), explanation.value_table
     if table is None:
-        raise _no_table()
+        raise _no_table(explanation)
     return replace(
         explanation,
         values=explanation.values[..., which],
@@ -171,7 +171,7 @@ def by_size(explanation: Explanation) -> tuple[Floats, list[Criterion]]:
     """Sizes of the interior coalitions that all rows have, and the MSEv over those of each size."""
     table = explanation.value_table
     if table is None:
-        raise _no_table()
+        raise _no_table(explanation)
     usable = shared_coalitions(table.values)
     sizes = table.coalitions.sum(axis=1)
     present = np.unique(sizes[usable])
@@ -209,5 +209,5 @@ def _title(found: Mapping[str, Explanation], level: float) -> str:
     return f"MSEv, {100 * level:g} % interval" if several else "MSEv of one row"
 
 
-def _no_table() -> OptionError:
-    return OptionError("MSEv is made of v(S), which was not kept. Explain some of the rows with values='full'.")
+def _no_table(explanation: Explanation) -> OptionError:
+    return OptionError(f"MSEv is made of v(S), but {explanation.provenance.no_table}")

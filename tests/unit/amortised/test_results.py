@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import condshap as cs
+from condshap.cli.screen import print_summary
 from condshap.exceptions import CoalitionError, ModelError, OptionError, StorageError
 from tests.unit.amortised.conftest import curved, mixed_model, mixed_table
 
@@ -89,8 +92,16 @@ def test_rows_players_and_outputs_are_selected(fast, found, strange, mixed_fast)
 )
 def test_what_needs_v_is_refused(found, explainer, ask):
     assert not found.has_msev
-    with pytest.raises((OptionError, CoalitionError), match=r"v\(S\)"):
+    with pytest.raises((OptionError, CoalitionError), match=r"v\(S\)") as refused:
         ask(found, explainer)
+    assert "values='full'" not in str(refused.value)  # which gives no v(S) here either
+
+
+def test_the_command_line_says_what_was_asked(found, capsys):
+    print_summary(found, Path("found.parquet"), 0.1)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "a network that learned its values (relative error 0." in said
+    assert "coalitions" not in said
 
 
 def test_rows_unlike_the_pool_are_told(fast, strange):
