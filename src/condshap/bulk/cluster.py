@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 from dask import config
 from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker, wait
@@ -81,7 +82,7 @@ def runner_on(cluster: Any) -> Iterator[Runner]:
     elif isinstance(cluster, str):
         with _client_of(cluster) as client:
             yield _Run(client)
-    elif isinstance(cluster, int):
+    elif isinstance(cluster, (int, np.integer)):
         n = check_integer("cluster", cluster, least=1)
         options: dict[str, Any] = {"dashboard_address": ":0", "silence_logs": 50}
         with LocalCluster(n_workers=n, threads_per_worker=1, **options) as local, Client(local) as client:

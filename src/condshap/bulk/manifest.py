@@ -169,7 +169,8 @@ def check_run(known: dict[str, Any], now: dict[str, Any], folder: Path) -> None:
 def _change(name: str, was: Any, now: Any) -> str:
     """What differs; a digest tells people nothing, so what it is of stands beside it."""
     if name in _DIGESTS:
-        return f"{name} was '{str(was)[:8]}...' and is '{str(now)[:8]}...', which tells of {_DIGESTS[name]}"
+        short = [None if one is None else f"{str(one)[:8]}..." for one in (was, now)]
+        return f"{name} was {short[0]!r} and is {short[1]!r}, which tells of {_DIGESTS[name]}"
     return f"{name} was {was!r} and is {now!r}"
 
 

@@ -109,21 +109,24 @@ class ExplanationSet:
         """
         explanation = self.to_explanation(limit)
         frame = explanation.to_frame(errors=errors)
+        frame.index = frame.index.set_names(
+            [None, *frame.index.names[1:]]
+        )  # pandas refuses names that are columns, too
         times = len(frame) // max(1, len(explanation))
         for place, name in enumerate(dict.fromkeys([*([self.key] if self.key else []), *self.columns])):
             values = self._carried(name, len(explanation))
             frame.insert(place, name, values.repeat(times), allow_duplicates=True)
         return frame
 
-    def report(self, path: str | Path, *, limit: int = _REPORTED, title: str | None = None) -> Path:
-        """Write a page with `limit` rows, evenly spread over the set, see `condshap.report`."""
+    def report(self, path: str | Path, *, limit: int = _REPORTED, title: str | None = None, **options: Any) -> Path:
+        """Write a page with `limit` rows, evenly spread over the set; further options are those of `condshap.report`."""
         from condshap.reporting import report
 
         self._need_rows()
         n = min(check_integer("limit", limit, least=1), len(self))
         chosen = np.unique(np.linspace(0, len(self) - 1, n).round().astype(np.intp))
         shown = title or f"Shapley values, {len(chosen):,} of {len(self):,} rows"
-        return report(self._take(chosen), path, title=shown)
+        return report(self._take(chosen), path, title=shown, **options)
 
     def _need_rows(self) -> None:
         if not self.parts:
@@ -187,7 +190,18 @@ class ExplanationSet:
 
 
 def _plain(key: Any) -> Any:
-    return key.item() if isinstance(key, np.generic) else key
+    """A key as parts give it back: numbers of NumPy are Python's, its times are pandas'."""
+    import pandas as pd
+
+    plain = pd.Timestamp(key) if isinstance(key, np.datetime64) else key.item() if isinstance(key, np.generic) else key
+    try:
+        hash(plain)
+    except TypeError:
+        raise OptionError(
+            f"keys must be values of the key column, got {plain!r} of type {type(plain).__name__}. Pass one key or a list "
+            "of them."
+        ) from None
+    return plain
 
 
 def _may_have(done: Done, key: Any) -> bool:

@@ -22,6 +22,8 @@ from condshap.exceptions import OptionError, listing
 from condshap.storage.writing import write_figure
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from condshap.explanation import Explanation
 
 _PICTURES = (".png", ".pdf", ".svg")
@@ -87,7 +89,13 @@ def approaches(as_json: AsJson = False) -> None:
 
 
 def report(
-    files: Files,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE",
+            help="Explanations of the same rows, as written by 'condshap explain', or one folder of many rows.",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Report to write, .html; it needs no network connection.")] = Path(
         "report.html"
     ),
@@ -106,16 +114,28 @@ def report(
         raise typer.BadParameter(f"must end in .html, got '{out}'.", param_hint="--out")
     if name and len(name) != len(files):
         raise typer.BadParameter(f"must be given once per file, got {len(name)} for {len(files)}.", param_hint="--name")
+    from condshap.bulk.opening import open_explanations
     from condshap.reporting import report as write_report
-    from condshap.tables.reading import to_pandas
 
     with clear_messages():
         make_room(out)
-        found = load_explanations(files)
-        labels, first = name or list(found), next(iter(found.values()))
-        rows = None if train is None else read_table(train, text_columns(to_pandas(first.data)), first.feature_names)
-        write_report(list(found.values()), out, names=labels, title=title, model=model_name, train=rows)
+        if len(files) == 1 and files[0].is_dir():
+            folder = open_explanations(files[0])
+            rows = _training_rows(train, folder.to_explanation(1))
+            folder.report(out, names=name, title=title, model=model_name, train=rows)
+        else:
+            found = load_explanations(files)
+            rows = _training_rows(train, next(iter(found.values())))
+            labels = name or list(found)
+            write_report(list(found.values()), out, names=labels, title=title, model=model_name, train=rows)
         print_written([out], as_json=as_json)
+
+
+def _training_rows(train: Path | None, like: Explanation) -> pd.DataFrame | None:
+    """Training rows, read with the types of explained rows."""
+    from condshap.tables.reading import to_pandas
+
+    return None if train is None else read_table(train, text_columns(to_pandas(like.data)), like.feature_names)
 
 
 def plot(

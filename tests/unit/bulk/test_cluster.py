@@ -134,6 +134,12 @@ def test_a_bad_row_is_named_and_what_is_running_is_kept(client, explainer, rows,
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
 
 
+@pytest.mark.parametrize("cluster", [0, np.int64(0), True], ids=repr)
+def test_a_number_of_processes_is_at_least_1(cluster, explainer, source, tmp_path):
+    with pytest.raises(cs.CondShapError, match="cluster must be an integer of at least 1"):
+        explainer.explain_dataset(source, tmp_path / "out", cluster=cluster)
+
+
 def test_an_address_without_a_scheduler_is_refused(explainer, source, tmp_path, monkeypatch):
     from condshap.bulk import cluster
 

@@ -113,6 +113,33 @@ def test_a_frame_has_the_key_and_what_was_carried_along(out, rows, expected):
     np.testing.assert_array_equal(frame[list(expected.player_names)], expected.values[:25])
 
 
+def test_a_frame_can_be_joined_by_its_key(out, rows):
+    frame = cs.open_explanations(out).to_frame(errors=True)
+    joined = frame.merge(rows[["id", "age"]], on="id", suffixes=("", " itself"))
+    assert joined["age itself"].tolist() == rows["age"].tolist()
+    assert frame.index.tolist() == rows["id"].tolist()
+    assert frame.sort_values("id").reset_index()["id"].is_monotonic_increasing
+
+
+def test_times_are_keys_however_they_are_held(explainer, rows, expected, tmp_path):
+    when = pd.date_range("2024-05-01", periods=len(rows), freq="90min")
+    rows.assign(when=when).to_parquet(tmp_path / "rows.parquet")
+    found = explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", rows_per_part=20, key="when")
+    for keys in (when[[30, 2]], when[[30, 2]].to_numpy(), when[[30, 2]].to_pydatetime(), pd.Series(when[[30, 2]])):
+        assert_same(found.rows(keys), expected[[30, 2]])
+
+
+@pytest.mark.parametrize("keys", [[[1000, 1003]], [{}], np.array([[1000, 1003]])], ids=["list", "dict", "2-D"])
+def test_a_key_that_cannot_be_one_is_refused(out, keys):
+    with pytest.raises(cs.CondShapError, match="keys must be values of the key column"):
+        cs.open_explanations(out).rows(keys)
+
+
+def test_a_report_takes_the_options_of_any_report(out, rows, tmp_path):
+    path = cs.open_explanations(out).report(tmp_path / "report.html", model="Scores", train=rows[FEATURES])
+    assert "Scores" in path.read_text()
+
+
 def test_a_report_shows_rows_from_all_over_the_set(out, tmp_path):
     path = cs.open_explanations(out).report(tmp_path / "report.html", limit=5)
     page = path.read_text()
@@ -132,6 +159,7 @@ def test_compact_has_no_value_table_and_no_rows(compact, expected):
 REFUSED = {
     "v.S. was not kept|which was not kept": lambda found: found.msev,
     "v.S. was not kept": lambda found: found.interactions(),
+    "Explain these rows with values='full'": lambda found: found.owen({"all": FEATURES}),
     "were not kept": lambda found: cs.report(found, "report.html"),
 }
 

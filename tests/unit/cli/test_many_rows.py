@@ -68,6 +68,23 @@ def test_a_folder_of_rows_becomes_a_folder_of_explanations(folder: Path, tmp_pat
     assert found.to_frame()["id"].tolist() == [str(i) for i in range(60)]
 
 
+def test_a_folder_of_explanations_can_be_reported(folder: Path, tmp_path: Path) -> None:
+    assert _run(folder, tmp_path / "out", "--key", "id").exit_code == 0
+    _rows(80, 0).to_csv(tmp_path / "train.csv", index=False)
+    given = ["--out", tmp_path / "report.html", "--train", tmp_path / "train.csv", "--model-name", "Scores"]
+    result = CliRunner().invoke(app, [str(one) for one in ["report", tmp_path / "out", *given]])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "report.html").read_text()
+    assert "60 of 60 rows" in page
+    assert "Scores" in page
+
+
+def test_a_folder_of_anything_else_is_no_report(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["report", str(tmp_path), "--out", str(tmp_path / "report.html")])
+    assert result.exit_code == 1
+    assert "must be a folder written by explain_dataset" in " ".join(result.stderr.split())
+
+
 def test_json_has_parts_and_a_summary(folder: Path, tmp_path: Path) -> None:
     result = _run(folder, tmp_path / "out", "--json")
     found = json.loads(result.stdout)
