@@ -109,9 +109,8 @@ class ExplanationSet:
         """
         explanation = self.to_explanation(limit)
         frame = explanation.to_frame(errors=errors)
-        frame.index = frame.index.set_names(
-            [None, *frame.index.names[1:]]
-        )  # pandas refuses names that are columns, too
+        # the key is a column: pandas calls a name that the index has as well ambiguous
+        frame.index = frame.index.set_names([None, *frame.index.names[1:]])
         times = len(frame) // max(1, len(explanation))
         for place, name in enumerate(dict.fromkeys([*([self.key] if self.key else []), *self.columns])):
             values = self._carried(name, len(explanation))
