@@ -121,7 +121,8 @@ def read_part(folder: Path, done: Done) -> Explanation:
     content = EXPLANATION.read(path)
     if hashlib.sha256(content).hexdigest() != done.checksum:
         raise StorageError(
-            f"'{path}' must be as it was written, but its contents have changed. Call explain_dataset again."
+            f"'{path}' must be as it was written, but its contents have changed. Delete it, and make the call to "
+            "explain_dataset again: it explains these rows anew."
         )
     with EXPLANATION.opening(path):
         return explanation_from_bytes(content, path)

@@ -82,7 +82,7 @@ def _run(maker: Maker, pieces: list[Piece], folder: Path, options: Options, runn
         plan = make_plan(pieces, wanted, size, line)
     if known is None or known.plan is None or check_source(known, plan):
         note_plan(folder, plan)
-    done = {} if known is None else known.done
+    done = {} if known is None else {place: one for place, one in known.done.items() if (folder / one.file).exists()}
     _remove_leftovers(folder, done.values())
     missing = [part for part in plan.parts if (part.piece, part.start) not in done]
     rows = read_parts(pieces, wanted, size, missing)

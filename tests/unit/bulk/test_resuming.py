@@ -95,6 +95,18 @@ def test_ctrl_c_leaves_a_folder_that_can_be_continued(explainer, source, rows, t
     assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
 
 
+def test_a_part_whose_file_is_gone_is_made_again(explainer, source, rows, tmp_path):
+    first = explainer.explain_dataset(source, tmp_path / "out", rows_per_part=9, key="id")
+    gone = tmp_path / "out" / first.parts[2].file
+    gone.write_bytes((tmp_path / "out" / first.parts[0].file).read_bytes())
+    with pytest.raises(cs.CondShapError, match="Delete it, and make the call to explain_dataset again"):
+        first.to_explanation()
+    gone.unlink()
+    found = explainer.explain_dataset(source, tmp_path / "out", rows_per_part=9, key="id")
+    assert len(found) == len(rows)
+    assert_same(found.to_explanation(), explainer.explain(rows[FEATURES]))
+
+
 def test_rows_per_part_is_that_of_the_run_unless_it_is_given(explainer, source, tmp_path):
     explainer.explain_dataset(source, tmp_path / "out", rows_per_part=9)
     assert len(explainer.explain_dataset(source, tmp_path / "out").parts) == 7
