@@ -192,7 +192,8 @@ def _plain(key: Any) -> Any:
     """A key as parts give it back: numbers of NumPy are Python's, its times are pandas'."""
     import pandas as pd
 
-    plain = pd.Timestamp(key) if isinstance(key, np.datetime64) else key.item() if isinstance(key, np.generic) else key
+    times = {np.datetime64: pd.Timestamp, np.timedelta64: pd.Timedelta}
+    plain = times.get(type(key), np.generic.item)(key) if isinstance(key, np.generic) else key
     try:
         hash(plain)
     except TypeError:

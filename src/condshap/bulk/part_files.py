@@ -72,12 +72,16 @@ class Work:
         return explanation_bytes(explanation, more=more)
 
     def _key_range(self, rows: pa.Table) -> tuple[Any, Any] | None:
-        """Smallest and largest key, where JSON can hold them."""
+        """Smallest and largest key, where there are such and JSON can hold them."""
+        import pyarrow as pa
         import pyarrow.compute as pc
 
         if self.wanted.key is None:
             return None
-        found = pc.min_max(_plain(rows.column(self.wanted.key)).combine_chunks()).as_py()
+        try:
+            found = pc.min_max(_plain(rows.column(self.wanted.key)).combine_chunks()).as_py()
+        except pa.ArrowNotImplementedError:  # of intervals
+            return None
         low, high = found["min"], found["max"]
         return (low, high) if isinstance(low, (int, float, str)) else None
 

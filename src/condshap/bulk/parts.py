@@ -137,12 +137,14 @@ def _plain_type(dtype: Any) -> str:
 def _hashes(rows: pa.Table) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """A word (n,) for every row."""
     import pandas as pd
+    import pyarrow as pa
 
     try:
         plain = _with_signed_codes(rows.replace_schema_metadata(None))
         found = pd.util.hash_pandas_object(plain.to_pandas(), index=False)
     except (TypeError, ValueError):
-        kinds = [f"{field.name}: {field.type}" for field in rows.schema]
+        nested = [field for field in rows.schema if pa.types.is_nested(field.type)]
+        kinds = [f"{field.name}: {field.type}" for field in nested or rows.schema]
         raise OptionError(
             f"columns must hold numbers, text, booleans or times, got {listing(kinds)}. Leave out lists and records."
         ) from None

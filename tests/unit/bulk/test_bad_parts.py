@@ -227,6 +227,12 @@ def test_what_is_no_option_is_refused(message, explainer, source, tmp_path):
         explainer.explain_dataset(source, tmp_path / "out", **OPTIONS[message])
 
 
+def test_a_column_of_lists_is_named(explainer, rows, tmp_path):
+    rows.assign(tags=[["new"]] * len(rows)).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(cs.CondShapError, match=r"times, got \['tags: list<\w+: \w+>'\]\. Leave out lists"):
+        explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", columns=["branch", "tags"])
+
+
 def test_an_explainer_must_be_fitted(source, tmp_path):
     unfitted = cs.Explainer(lambda X: X, approach="independence")
     with pytest.raises(cs.CondShapError, match="must be fitted"):

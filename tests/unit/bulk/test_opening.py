@@ -129,6 +129,14 @@ def test_times_are_keys_however_they_are_held(explainer, rows, expected, tmp_pat
         assert_same(found.rows(keys), expected[[30, 2]])
 
 
+def test_intervals_are_keys(explainer, rows, expected, tmp_path):
+    after = pd.to_timedelta(np.arange(len(rows)), unit="h")
+    rows.assign(after=after).to_parquet(tmp_path / "rows.parquet")
+    found = explainer.explain_dataset(tmp_path / "rows.parquet", tmp_path / "out", rows_per_part=20, key="after")
+    for keys in (after[[30, 2]], after[[30, 2]].to_numpy()):
+        assert_same(found.rows(keys), expected[[30, 2]])
+
+
 @pytest.mark.parametrize("keys", [[[1000, 1003]], [{}], np.array([[1000, 1003]])], ids=["list", "dict", "2-D"])
 def test_a_key_that_cannot_be_one_is_refused(out, keys):
     with pytest.raises(cs.CondShapError, match="keys must be values of the key column"):
