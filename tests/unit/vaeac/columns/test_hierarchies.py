@@ -113,6 +113,57 @@ def test_a_single_draw_has_nothing_to_choose_from():
     assert agree(before)
 
 
+@pytest.mark.parametrize("n_samples", [1, 64])
+@pytest.mark.parametrize("known", [[], [0], [1], [0, 1], [2]])
+def test_draws_agree_with_all_that_is_known_where_one_column_determines_two(known, n_samples):
+    rng = np.random.default_rng(0)
+    product = rng.integers(0, 20, 2000)  # of a category and a brand, neither of which determines the other
+    X = np.column_stack([product % 4, product // 4, product, rng.normal(size=2000)]).astype(float)
+    drawn, mask = rng.permuted(np.repeat(X[None, :500, None], n_samples, axis=2), axis=1), np.isin(np.arange(4), known)
+    drawn[..., mask] = X[:500, None, mask]
+    drawn[..., 2] = rng.integers(0, 20, drawn.shape[:3]) if 2 not in known else drawn[..., 2]
+    found = Hierarchies.find(X).keep_to(drawn, np.broadcast_to(mask, (1, 500, 4)))
+    assert (found[..., 2] % 4 == found[..., 0]).all()
+    assert (found[..., 2] // 4 == found[..., 1]).all()
+    assert (found[..., mask] == X[:500, None, mask]).all()
+
+
+@pytest.mark.parametrize("n_samples", [1, 4])
+def test_draws_agree_where_two_columns_determine_one(n_samples):
+    rng = np.random.default_rng(0)
+    country = rng.integers(0, 3, 2000)
+    city, plant = country * 4 + rng.integers(0, 4, 2000), country * 3 + rng.integers(0, 3, 2000)
+    hierarchies = Hierarchies.find(np.column_stack([country, city, plant, rng.normal(size=2000)]).astype(float))
+    drawn = np.stack([rng.integers(0, n, (1, 500, n_samples)) for n in (3, 12, 9, 2)], axis=-1).astype(float)
+    hierarchies.keep_to(drawn, np.zeros((1, 500, 4), dtype=bool))
+    assert (drawn[..., 1] // 4 == drawn[..., 0]).all()
+    assert (drawn[..., 2] // 3 == drawn[..., 0]).all()
+
+
+def test_single_draws_that_give_way_are_as_frequent_as_in_training_rows():
+    rng = np.random.default_rng(0)
+    city = rng.choice(6, 4000, p=[0.05, 0.05, 0.4, 0.3, 0.1, 0.1])  # in countries 0 and 1 by turns
+    hierarchies = Hierarchies.find(np.column_stack([city % 2, city, rng.normal(size=4000)]).astype(float))
+    drawn = np.column_stack([np.zeros(512), np.ones(512), np.zeros(512)])[None, :, None]  # a city of the other country
+    known = np.broadcast_to([True, False, False], (1, 512, 3))
+    hierarchies.keep_to(drawn, known, np.arange(512) % 64)
+    counts, trained = np.bincount(drawn[0, :, 0, 1].astype(int), minlength=6), np.bincount(city, minlength=6)
+    np.testing.assert_allclose(counts[::2] / 512, trained[::2] / trained[::2].sum(), atol=0.03)
+    assert (counts[1::2] == 0).all()
+
+
+def test_cities_along_a_chain_are_not_all_the_first_ones_of_their_countries():
+    X = table()[["country", "city", "size"]]
+    explainer = fitted(X, lambda Z: Z["size"])
+    approach, encoded = explainer.parts_[0].approach, explainer.schema_.encode(X[:40])
+    several, mask, keys = np.repeat(encoded[:, None], 32, axis=1), np.array([True, False, False]), row_keys(encoded)
+    drawn = approach.sample_each(several, mask, keys=keys, seed=0)
+    approach.hierarchies_ = None
+    changed = drawn[..., 1] != approach.sample_each(several, mask, keys=keys, seed=0)[..., 1]
+    assert (drawn[..., 1] % 3 == drawn[..., 0]).all()
+    assert np.bincount(drawn[changed, 1].astype(int), minlength=12).max() < 0.2 * changed.sum()
+
+
 def test_values_that_nobody_has_seen_together_stay():
     hierarchies, drawn = Hierarchies.find(rows()), noise((1, 1, 8))
     drawn[..., CITY] = 77
