@@ -7,7 +7,7 @@ put right until they agree.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any
@@ -31,7 +31,7 @@ class Hierarchies:
     Attributes
     ----------
     lower, upper : (h,) positions of what determines and of what is determined; those with most values first, so that a
-        state follows from its city before a country follows from its state
+        state follows from its city before a country follows from its state; numbers that another column speaks for are last
     values : (h, L) values of the lower one in increasing order, NaN beyond them
     follows : (h, L) the upper one's value that goes with each
     often : (h, L) how many training rows have each, 0 beyond them
@@ -52,23 +52,29 @@ class Hierarchies:
         _, first = np.unique(row_keys(X), return_index=True)
         columns = [_Column.of(column) for column in X[np.sort(first)].T]
         limit = log(_CHANCE / max(1, X.shape[1] * (X.shape[1] - 1)))
-        pairs: list[tuple[int, int, Floats, Floats, Indices]] = []
+        found: dict[tuple[int, int], Floats] = {}
         for a, lower in enumerate(columns):
             if a in apart or not lower.may_determine:
                 continue
             for b, upper in enumerate(columns):
                 follows = None if a == b or b in apart else lower.determines(upper, limit)
                 if follows is not None:
-                    known = ~np.isnan(follows)
-                    pairs.append((a, b, lower.values[known], follows[known], lower.counts[known]))
-        if not pairs:
-            return None
-        pairs.sort(key=lambda pair: -len(pair[2]))
-        places, wide = np.array([pair[:2] for pair in pairs]), len(pairs[0][2])
-        values, follows = np.full((2, len(pairs), wide), np.nan)
-        often = np.zeros((len(pairs), wide), dtype=np.intp)
-        for h, (_, _, mine, its, counts) in enumerate(pairs):
-            values[h, : len(mine)], follows[h, : len(mine)], often[h, : len(mine)] = mine, its, counts
+                    found[a, b] = follows
+        return cls._of(columns, found) if found else None
+
+    @classmethod
+    def _of(cls, columns: Sequence[_Column], found: Mapping[tuple[int, int], Floats]) -> Hierarchies:
+        """Put pairs in order, by what goes with each value (L,) of the lower one, NaN where nobody knows."""
+        names = _spokesmen(columns, found)
+        known = {(a, b): ~np.isnan(follows) for (a, b), follows in found.items() if names.get(a, b) == b}
+        pairs = sorted(known, key=lambda pair: (pair[0] in names, -known[pair].sum()))
+        shape = len(pairs), max(int(some.sum()) for some in known.values())
+        values, follows, often = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, dtype=np.intp)
+        for h, (a, b) in enumerate(pairs):
+            some, n = known[a, b], int(known[a, b].sum())
+            values[h, :n], follows[h, :n] = columns[a].values[some], found[a, b][some]
+            often[h, :n] = columns[a].counts[some]
+        places = np.array(pairs)
         return cls(places[:, 0], places[:, 1], values, follows, often)
 
     def keep_to(self, drawn: Any, known: Masks, points: Indices | None = None) -> Any:
@@ -83,7 +89,9 @@ class Hierarchies:
         if not isinstance(drawn, np.ndarray):
             return self._keep_to_tensor(drawn, known)
         numbers = np.broadcast_to(np.arange(drawn.shape[2]) if points is None else points[:, None], drawn.shape[:3])
-        from_known = self._lift_all(drawn, known, only_settled=True)
+        from_known = known
+        for _ in range(2):  # first what speaks for known numbers
+            from_known = self._lift_all(drawn, from_known, only_settled=True)
         self._choose_all(drawn, from_known, from_known, numbers)
         self._choose_all(drawn, from_known, self._lift_all(drawn, from_known), numbers)
         return drawn
@@ -134,8 +142,8 @@ class Hierarchies:
         """
         lower, upper = drawn[*at, :, self.lower[h]], drawn[*at, :, self.upper[h]]
         above = self._above(h, lower)
-        wrong = ~np.isnan(above) & ~np.isnan(upper) & (above != upper)
-        if not wrong.any():
+        wrong = ~np.isnan(above) & (above != upper) & _is_among(self.follows[h].astype(upper.dtype), upper)
+        if not wrong.any():  # as always where numbers are drawn that no training row has
             return
         pair, sample = np.nonzero(wrong)
         names, codes = np.unique(np.stack([above, upper]), return_inverse=True)
@@ -168,6 +176,12 @@ class Hierarchies:
         return lower
 
 
+def _is_among(known: Floats, values: Floats) -> Masks:
+    """Which values, any shape, are among those that are known (L,); NaN is not."""
+    known = np.unique(known)
+    return np.asarray(known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values)
+
+
 def _in_turn(having: Any, wanted: Any, number: Indices) -> Indices:
     """Position of an entry that is as wanted (n,), by the number (n,) one or another of them; -1 where there is none."""
     order = np.argsort(having, kind="stable")
@@ -185,6 +199,21 @@ def _by_weight(having: Indices, wanted: Indices, weights: Indices, number: Indic
     return np.where(high > low, order[np.clip(place, low, np.maximum(high - 1, 0))], -1)
 
 
+def _spokesmen(columns: Sequence[_Column], found: Collection[tuple[int, int]]) -> dict[int, int]:
+    """Columns of numbers that say the same as another one, and that one, through which they determine others.
+
+    Thirty statistics of a district would be thirty times thirty pairs. It is a column of levels if there is one, for others
+    are hardly ever drawn as a training row has them.
+    """
+    names: dict[int, int] = {}
+    for a, column in enumerate(columns):
+        same = [b for b in range(len(columns)) if (a, b) in found and (b, a) in found and b not in names]
+        same.sort(key=lambda b: not columns[b].has_codes)
+        if same and not column.has_codes and (columns[same[0]].has_codes or a > min(same)):
+            names[a] = same[0]
+    return names
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Column:
     """Codes (N,) of the values of a column, -1 where there is none; the values (L,), in increasing order, and how often."""
@@ -200,6 +229,11 @@ class _Column:
         every = np.full(len(column), -1)
         every[has_value] = codes
         return cls(every, values, counts)
+
+    @property
+    def has_codes(self) -> bool:
+        """Whether values are 0, 1, 2, ... as codes of levels are."""
+        return bool((self.values == np.arange(len(self.values))).all())
 
     @property
     def may_determine(self) -> bool:

@@ -140,6 +140,34 @@ def test_draws_agree_where_two_columns_determine_one(n_samples):
     assert (drawn[..., 2] // 3 == drawn[..., 0]).all()
 
 
+@pytest.mark.parametrize("known", [[], [1], [4], [2, 4], [7]])
+def test_many_statistics_of_a_district_take_few_pairs_and_agree(known):
+    rng = np.random.default_rng(0)
+    district, statistics = rng.integers(0, 40, 2000), rng.normal(size=(40, 6))
+    X = np.column_stack(
+        [statistics[district, :4], district, statistics[district, 4:], district % 5, rng.normal(size=2000)]
+    )
+    hierarchies = Hierarchies.find(X)
+    assert len(hierarchies.lower) == 13  # district -> six statistics and the region, each statistic -> district
+    mask, drawn = np.isin(np.arange(9), known), X[rng.integers(0, 2000, (1, 50, 16, 9)), np.arange(9)]
+    drawn[..., [0, 1, 2, 3, 5, 6]] += 0.01  # as networks draw numbers
+    drawn[..., mask] = X[:50, None, mask]
+    found = hierarchies.keep_to(drawn, np.broadcast_to(mask, (1, 50, 9)))
+    at = found[..., 4].astype(int)
+    np.testing.assert_array_equal(found[..., [0, 1, 2, 3, 5, 6]], statistics[at])
+    np.testing.assert_array_equal(found[..., 7], at % 5)
+    np.testing.assert_array_equal(found[..., mask], np.broadcast_to(X[:50, None, mask], (1, 50, 16, mask.sum())))
+
+
+def test_of_numbers_that_say_the_same_the_first_speaks_for_the_others():
+    rng = np.random.default_rng(0)
+    district = rng.integers(0, 40, 2000)
+    X = np.column_stack([rng.normal(size=(40, 3))[district], rng.normal(size=2000), district % 2])
+    found = Hierarchies.find(X)
+    pairs = set(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
+    assert pairs == {(0, 1), (0, 2), (0, 4), (1, 0), (2, 0)}
+
+
 def test_single_draws_that_give_way_are_as_frequent_as_in_training_rows():
     rng = np.random.default_rng(0)
     city = rng.choice(6, 4000, p=[0.05, 0.05, 0.4, 0.3, 0.1, 0.1])  # in countries 0 and 1 by turns
