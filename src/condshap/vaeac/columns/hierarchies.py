@@ -89,9 +89,7 @@ class Hierarchies:
         if not isinstance(drawn, np.ndarray):
             return self._keep_to_tensor(drawn, known)
         numbers = np.broadcast_to(np.arange(drawn.shape[2]) if points is None else points[:, None], drawn.shape[:3])
-        from_known = known
-        for _ in range(2):  # first what speaks for known numbers
-            from_known = self._lift_all(drawn, from_known, only_settled=True)
+        from_known = self._lift_all(drawn, known, only_settled=True)
         self._choose_all(drawn, from_known, from_known, numbers)
         self._choose_all(drawn, from_known, self._lift_all(drawn, from_known), numbers)
         return drawn

@@ -241,6 +241,22 @@ def test_saved_and_loaded_and_with_one_row_alone_the_numbers_are_the_same(tmp_pa
     np.testing.assert_array_equal(explainer.explain(X[1:2]).values, found[1:2])
 
 
+@pytest.mark.parametrize("way", ["sample", "sample_start", "sample_each"])
+def test_a_gap_that_is_filled_agrees_with_what_is_known(way):
+    X = table().drop(columns="zone")
+    X.loc[::9, "country"] = None
+    explainer = fitted(X, lambda Z: Z["size"], fill_missing=True)
+    approach, encoded = explainer.parts_[0].approach, explainer.schema_.encode(X.iloc[::9])
+    mask, keys = np.array([True, True, False, False]), row_keys(encoded)  # country, city
+    if way == "sample":
+        drawn = approach.sample(encoded, mask[None], 8, keys=keys, seed=0).rows[0]
+    elif way == "sample_start":
+        drawn = approach.sample_start(encoded, mask, 8, keys=keys, seed=0).rows[0]
+    else:
+        drawn = approach.sample_each(np.repeat(encoded[:, None], 8, axis=1), mask, keys=keys, seed=0)
+    np.testing.assert_array_equal(drawn[..., 0], np.repeat(encoded[:, None, 1] % 3, 8, axis=1))
+
+
 def test_the_paper_knows_no_hierarchies():
     X = table()
     explainer = fitted(X, exact_repeats=False)
