@@ -129,7 +129,9 @@ class Mixture:
         else:
             self.networks.fill_each(asked, e)
             drawn = asked.X
-        return drawn if self.hierarchies is None else self.hierarchies.keep_to(drawn[None, :, None], known)[0, :, 0]
+        if self.hierarchies is None:
+            return drawn
+        return np.asarray(self.hierarchies.keep_to(drawn[None, :, None], known, asked.points)[0, :, 0])
 
     def expect(
         self,

@@ -92,6 +92,13 @@ def test_steps_that_are_not_linear_are_known_by_name(step):
     assert is_certainly_linear(explainer.predictor_, explainer.schema_) == isinstance(step, MinMaxScaler)
 
 
+def test_columns_beside_those_of_a_pipeline_do_not_pass_for_its_levels():
+    table = MIXED[["c", "n", "a"]]  # the pipeline counts n, which it encodes, as its first column
+    steps = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["n"]), (StandardScaler(), ["a"]))
+    explainer = fitted(make_pipeline(steps, lm.Ridge()).fit(table[["n", "a"]], y), table, additive=False)
+    assert not is_certainly_additive(explainer.predictor_, explainer.schema_)
+
+
 def test_a_method_put_on_a_model_is_respected():
     model = lm.LinearRegression().fit(NUMBERS, y)
     model.predict = lambda X: np.exp(X.to_numpy()).sum(axis=1)

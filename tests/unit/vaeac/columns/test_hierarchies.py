@@ -113,6 +113,85 @@ def test_a_single_draw_has_nothing_to_choose_from():
     assert agree(before)
 
 
+@pytest.mark.parametrize("n_samples", [1, 64])
+@pytest.mark.parametrize("known", [[], [0], [1], [0, 1], [2]])
+def test_draws_agree_with_all_that_is_known_where_one_column_determines_two(known, n_samples):
+    rng = np.random.default_rng(0)
+    product = rng.integers(0, 20, 2000)  # of a category and a brand, neither of which determines the other
+    X = np.column_stack([product % 4, product // 4, product, rng.normal(size=2000)]).astype(float)
+    drawn, mask = rng.permuted(np.repeat(X[None, :500, None], n_samples, axis=2), axis=1), np.isin(np.arange(4), known)
+    drawn[..., mask] = X[:500, None, mask]
+    drawn[..., 2] = rng.integers(0, 20, drawn.shape[:3]) if 2 not in known else drawn[..., 2]
+    found = Hierarchies.find(X).keep_to(drawn, np.broadcast_to(mask, (1, 500, 4)))
+    assert (found[..., 2] % 4 == found[..., 0]).all()
+    assert (found[..., 2] // 4 == found[..., 1]).all()
+    assert (found[..., mask] == X[:500, None, mask]).all()
+
+
+@pytest.mark.parametrize("n_samples", [1, 4])
+def test_draws_agree_where_two_columns_determine_one(n_samples):
+    rng = np.random.default_rng(0)
+    country = rng.integers(0, 3, 2000)
+    city, plant = country * 4 + rng.integers(0, 4, 2000), country * 3 + rng.integers(0, 3, 2000)
+    hierarchies = Hierarchies.find(np.column_stack([country, city, plant, rng.normal(size=2000)]).astype(float))
+    drawn = np.stack([rng.integers(0, n, (1, 500, n_samples)) for n in (3, 12, 9, 2)], axis=-1).astype(float)
+    hierarchies.keep_to(drawn, np.zeros((1, 500, 4), dtype=bool))
+    assert (drawn[..., 1] // 4 == drawn[..., 0]).all()
+    assert (drawn[..., 2] // 3 == drawn[..., 0]).all()
+
+
+@pytest.mark.parametrize("known", [[], [1], [4], [2, 4], [7]])
+def test_many_statistics_of_a_district_take_few_pairs_and_agree(known):
+    rng = np.random.default_rng(0)
+    district, statistics = rng.integers(0, 40, 2000), rng.normal(size=(40, 6))
+    X = np.column_stack(
+        [statistics[district, :4], district, statistics[district, 4:], district % 5, rng.normal(size=2000)]
+    )
+    hierarchies = Hierarchies.find(X)
+    assert len(hierarchies.lower) == 13  # district -> six statistics and the region, each statistic -> district
+    mask, drawn = np.isin(np.arange(9), known), X[rng.integers(0, 2000, (1, 50, 16, 9)), np.arange(9)]
+    drawn[..., [0, 1, 2, 3, 5, 6]] += 0.01  # as networks draw numbers
+    drawn[..., mask] = X[:50, None, mask]
+    found = hierarchies.keep_to(drawn, np.broadcast_to(mask, (1, 50, 9)))
+    at = found[..., 4].astype(int)
+    np.testing.assert_array_equal(found[..., [0, 1, 2, 3, 5, 6]], statistics[at])
+    np.testing.assert_array_equal(found[..., 7], at % 5)
+    np.testing.assert_array_equal(found[..., mask], np.broadcast_to(X[:50, None, mask], (1, 50, 16, mask.sum())))
+
+
+def test_of_numbers_that_say_the_same_the_first_speaks_for_the_others():
+    rng = np.random.default_rng(0)
+    district = rng.integers(0, 40, 2000)
+    X = np.column_stack([rng.normal(size=(40, 3))[district], rng.normal(size=2000), district % 2])
+    found = Hierarchies.find(X)
+    pairs = set(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
+    assert pairs == {(0, 1), (0, 2), (0, 4), (1, 0), (2, 0)}
+
+
+def test_single_draws_that_give_way_are_as_frequent_as_in_training_rows():
+    rng = np.random.default_rng(0)
+    city = rng.choice(6, 4000, p=[0.05, 0.05, 0.4, 0.3, 0.1, 0.1])  # in countries 0 and 1 by turns
+    hierarchies = Hierarchies.find(np.column_stack([city % 2, city, rng.normal(size=4000)]).astype(float))
+    drawn = np.column_stack([np.zeros(512), np.ones(512), np.zeros(512)])[None, :, None]  # a city of the other country
+    known = np.broadcast_to([True, False, False], (1, 512, 3))
+    hierarchies.keep_to(drawn, known, np.arange(512) % 64)
+    counts, trained = np.bincount(drawn[0, :, 0, 1].astype(int), minlength=6), np.bincount(city, minlength=6)
+    np.testing.assert_allclose(counts[::2] / 512, trained[::2] / trained[::2].sum(), atol=0.03)
+    assert (counts[1::2] == 0).all()
+
+
+def test_cities_along_a_chain_are_not_all_the_first_ones_of_their_countries():
+    X = table()[["country", "city", "size"]]
+    explainer = fitted(X, lambda Z: Z["size"])
+    approach, encoded = explainer.parts_[0].approach, explainer.schema_.encode(X[:40])
+    several, mask, keys = np.repeat(encoded[:, None], 32, axis=1), np.array([True, False, False]), row_keys(encoded)
+    drawn = approach.sample_each(several, mask, keys=keys, seed=0)
+    approach.hierarchies_ = None
+    changed = drawn[..., 1] != approach.sample_each(several, mask, keys=keys, seed=0)[..., 1]
+    assert (drawn[..., 1] % 3 == drawn[..., 0]).all()
+    assert np.bincount(drawn[changed, 1].astype(int), minlength=12).max() < 0.2 * changed.sum()
+
+
 def test_values_that_nobody_has_seen_together_stay():
     hierarchies, drawn = Hierarchies.find(rows()), noise((1, 1, 8))
     drawn[..., CITY] = 77
@@ -160,6 +239,22 @@ def test_saved_and_loaded_and_with_one_row_alone_the_numbers_are_the_same(tmp_pa
     found = explainer.explain(X[:4]).values
     np.testing.assert_array_equal(cs.load_explainer(tmp_path / "e.condshap", model).explain(X[:4]).values, found)
     np.testing.assert_array_equal(explainer.explain(X[1:2]).values, found[1:2])
+
+
+@pytest.mark.parametrize("way", ["sample", "sample_start", "sample_each"])
+def test_a_gap_that_is_filled_agrees_with_what_is_known(way):
+    X = table().drop(columns="zone")
+    X.loc[::9, "country"] = None
+    explainer = fitted(X, lambda Z: Z["size"], fill_missing=True)
+    approach, encoded = explainer.parts_[0].approach, explainer.schema_.encode(X.iloc[::9])
+    mask, keys = np.array([True, True, False, False]), row_keys(encoded)  # country, city
+    if way == "sample":
+        drawn = approach.sample(encoded, mask[None], 8, keys=keys, seed=0).rows[0]
+    elif way == "sample_start":
+        drawn = approach.sample_start(encoded, mask, 8, keys=keys, seed=0).rows[0]
+    else:
+        drawn = approach.sample_each(np.repeat(encoded[:, None], 8, axis=1), mask, keys=keys, seed=0)
+    np.testing.assert_array_equal(drawn[..., 0], np.repeat(encoded[:, None, 1] % 3, 8, axis=1))
 
 
 def test_the_paper_knows_no_hierarchies():

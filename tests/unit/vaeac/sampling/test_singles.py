@@ -91,6 +91,17 @@ def test_draws_do_not_depend_on_other_rows(model, mask, mixed_rows):
     np.testing.assert_array_equal(together.X[few], apart.X)
 
 
+def test_draws_do_not_depend_on_gaps_of_other_rows(mixed_with_gaps, mixed_rows):
+    rows = mixed_rows(300, seed=5, gaps=0.2)
+    together = asked(rows, MASKS[4], fill_missing=True)
+    complete = np.flatnonzero(~np.isnan(rows[:, MASKS[4]]).any(axis=1))
+    apart = together.only(complete)
+    assert 0 < len(complete) < len(rows)
+    for question in (together, apart):
+        mixed_with_gaps.fill_each(question, 0)
+    np.testing.assert_array_equal(together.X[complete], apart.X)
+
+
 def test_many_levels_and_columns_of_few_values_are_drawn():
     rng = np.random.default_rng(0)
     rows = np.column_stack([rng.integers(0, 30, 400), rng.choice([1.5, 2.0, 7.0], 400), rng.normal(size=400)])
