@@ -137,7 +137,7 @@ def lines_of(results: list[dict[str, Any]]) -> list[dict[str, str]]:
 def main() -> None:
     options = parser("hierarchies", __doc__).parse_args()
     results: list[dict[str, Any]] = []
-    for n_cities, n_train in ((12, 200), (12, 1000), (40, 1000), (40, 5000)):
+    for n_cities, n_train in ((12, 200), (12, 1000), (40, 1000), (40, 5000), (60, 1000), (120, 2000)):
         for repetition in range(N_REPETITIONS):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -96,9 +96,9 @@ class Networks:
         checked = None if support is None else check_support(support, X, counts)
         atoms = Atoms.learn(X, counts, checked) if self.config.respect_support else Atoms.none(counts)
         config = self.config.resolve(len(X), X.shape[1], has_continuous=bool((atoms.inner_levels == 0).any()))
-        columns = Columns.learn(X, atoms, config, checked)
-        config = config.warmed_up(len(X), share_much=columns.share_much(X, config))
         masks = masks or MaskQuery.of()
+        columns = Columns.learn(X, atoms, config, checked, n_sets=len(masks.coalitions) or 2 ** X.shape[1])
+        config = config.warmed_up(len(X), share_much=columns.share_much(X, config))
         with single_threaded_torch():
             trainer = self._trainer(X, columns, config, masks, derive_seed(seed, "vaeac training"), progress)
             trained = trainer.fit()

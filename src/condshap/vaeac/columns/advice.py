@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,13 @@ _SHARES = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
 _RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly dependent
 _FOLDS, _MASKS, _ROWS = 5, 16, 2000
 _SETS = 128
-_MOST_LEVELS, _MOST_COLUMNS = 40, 512
+_MOST_LEVELS, _MOST_COLUMNS, _MOST_SETS = 128, 512, 4096
 _LARGEST = 2**29  # bytes of tables that are kept
-_SOLVED = 2**21  # numbers in the matrices that are solved at once
+_WIDE_FEATURE, _WIDE = (
+    40,
+    96,
+)  # columns of a feature, and of all, beyond which most entries of a row are known to be zero
+_SOLVED, _LEFT = 2**21, 2**24  # numbers in the matrices that are solved, or whose determinants are taken, at once
 _GATHERED = 2**22  # numbers in the tables that are looked up at once
 _COUNTED = 12  # features up to which a set of them is looked up by its number
 
@@ -55,13 +60,18 @@ class LinearModel:
 
     @classmethod
     def learn(
-        cls, inputs: npt.NDArray[Any], missing: Masks, features: Indices, shares: Floats | None = None
+        cls,
+        inputs: npt.NDArray[Any],
+        missing: Masks,
+        features: Indices,
+        columns: Indices | None = None,
+        shares: Floats | None = None,
     ) -> LinearModel:
         """Learn from encoded rows (S, N, D1), zero where `missing` (N, M) says so; `features` (D1,) are behind columns.
 
         The share of the diagonal is the one that predicts held-out rows best, over random sets of known features.
         """
-        columns = few_columns(features)
+        columns = few_columns(features) if columns is None else columns
         features = features[columns]
         hidden, scales = missing[:, features], inputs[..., columns].astype(np.float64)
         if shares is None:
@@ -89,10 +99,15 @@ class LinearModel:
             sets = (np.arange(2**M)[:, None] >> np.arange(M)) % 2 == 1
         if not known:
             sets = np.zeros((1, M), dtype=bool)
+        at_once = max(1, _LEFT // self.covariances.size)
+        shared = sum(self._shared(sets[i : i + at_once]) for i in range(0, len(sets), at_once)) / 2
+        return float(np.max(shared) / max((~sets[:, np.unique(self.features)]).sum(), 1))
+
+    def _shared(self, sets: Masks) -> Floats:
+        """Sums over sets (k, M) of twice the information, on each scale (S,)."""
         left = self._left(sets, self.tables(sets), len(self.columns))
         alone = np.where(self.features[:, None] == self.features, left, 0.0)
-        shared = (np.linalg.slogdet(alone)[1] - np.linalg.slogdet(left)[1]).sum(axis=0) / 2
-        return float(shared.max() / max((~sets[:, np.unique(self.features)]).sum(), 1))
+        return np.asarray((np.linalg.slogdet(alone)[1] - np.linalg.slogdet(left)[1]).sum(axis=0))
 
     def factors(self, known: Masks, tables: Floats, n_numbers: int) -> Floats:
         """Lower factors (n, S, Mc, Mc) of the hidden numbers' covariance given what is known; zero for known ones."""
@@ -111,24 +126,37 @@ class LinearModel:
         return np.asarray(left)
 
 
-def few_columns(features: Indices) -> Indices:
+def few_columns(features: Indices, n_sets: int = 1) -> Indices:
     """Columns (D,) of features that have few enough of them for matrices of all columns, those with the fewest first.
 
-    A feature with thousands of levels would make a matrix of millions; it goes without advice.
+    A feature with thousands of levels would make a matrix of millions; it goes without advice. So do features that would
+    make the tables of `n_sets` sets of known features too large to be kept: to make them again and again takes hours.
     """
+    most = min(_MOST_COLUMNS, isqrt(_LARGEST // (2 * 4 * min(n_sets, _MOST_SETS))))  # two scales in single precision
     counts = np.bincount(features)
     order = np.argsort(counts, kind="stable")
-    kept = order[(counts[order] <= _MOST_LEVELS) & (np.cumsum(counts[order]) <= _MOST_COLUMNS)]
+    kept = order[(counts[order] <= _MOST_LEVELS) & (np.cumsum(counts[order]) <= most)]
     return np.flatnonzero(np.isin(features, kept))
 
 
 def coefficients(covariance: Floats, known: Masks) -> Floats:
     """Coefficients (n, D, D) of hidden columns on known ones (n, D), by one covariance (D, D); zero elsewhere."""
     D = len(covariance)
+    if D > _WIDE:
+        return np.array([_coefficients_of_one(covariance, columns) for columns in known]).reshape(-1, D, D)
     both = known[:, :, None] & known[:, None, :]
     matrix = np.where(both, covariance, np.eye(D))
     solved = np.linalg.solve(matrix, np.where(known[:, :, None] & ~known[:, None, :], covariance, 0.0))
     return np.ascontiguousarray(solved.transpose(0, 2, 1))
+
+
+def _coefficients_of_one(covariance: Floats, known: Masks) -> Floats:
+    """The same (D, D) for one set (D,): a matrix of the known columns alone is quicker to solve where there are many."""
+    table, seen, hidden = np.zeros(covariance.shape), np.flatnonzero(known), np.flatnonzero(~known)
+    if len(seen) and len(hidden):
+        solved = np.linalg.solve(covariance[np.ix_(seen, seen)], covariance[np.ix_(seen, hidden)])
+        table[np.ix_(hidden, seen)] = solved.T
+    return table
 
 
 def _moments(x: Floats, hidden: Masks) -> tuple[Floats, Floats]:
@@ -183,6 +211,8 @@ class Adviser:
         self.means = self.means64.float()
         self.features = torch.from_numpy(model.features).to(device)
         self.columns = torch.from_numpy(model.columns).to(device)
+        self.blocks = _blocks(model.features)
+        self.is_wide = len(model.features) > _WIDE or max(len(block) for block in self.blocks) > _WIDE_FEATURE
         self._advice = _Tables(self._coefficients)
         self._draws = _Tables(self._coefficients_and_factors)
 
@@ -200,13 +230,35 @@ class Adviser:
         seen = visible.index_select(-1, self.features)
         deviations = ((x - self.means[scale_of].unsqueeze(-2)) * seen).reshape(-1, shape[-1])
         scales = scale_of.view(-1, 1).expand(shape[-3], shape[-2]).expand(shape[:-1]).reshape(-1)
-        places, (tables,) = self._advice.find(visible.reshape(-1, visible.shape[-1]))
+        places, (tables, *constants) = self._advice.find(visible.reshape(-1, visible.shape[-1]))
+        if self.is_wide:
+            at = places * len(self.means) + scales
+            return self._look_up(x.reshape(-1, shape[-1]), at, tables.flatten(0, 2), constants[0].flatten(0, 1)).view(
+                shape
+            )
         return _apply(tables.flatten(0, 1), places * len(self.means) + scales, deviations).view(shape)
+
+    def _look_up(self, x: Tensor, at: Tensor, effects: Tensor, constants: Tensor) -> Tensor:
+        """The same advice (n, D) for rows x (n, D) where most columns are zero: the effects of those that are not.
+
+        Parameters
+        ----------
+        at : (n,) which of T tables
+        effects, constants : (T D, D) what one more of each column adds, zero for hidden ones; (T, D) what all zeros give
+        """
+        out, start = constants.index_select(0, at), at * x.shape[1]
+        for block in self.blocks:
+            if len(block) == 1:
+                out.addcmul_(effects.index_select(0, start + block[0]), x[:, block[0], None])
+            else:
+                out.add_(effects.index_select(0, start + block[0] + x[:, block[0] : block[-1] + 1].argmax(dim=1)))
+        return out
 
     def table(self, visible: Masks, scale: int) -> tuple[Floats, Floats]:
         """Coefficients (D, D) of the advice, for visible features (M,) on one scale, and the means (D,) of columns."""
-        places, (tables,) = self._advice.find(torch.from_numpy(visible[None]))
-        return tables[places[0], scale].double().cpu().numpy(), self.means[scale].double().cpu().numpy()
+        places, (tables, *_) = self._advice.find(torch.from_numpy(visible[None]))
+        found = tables[places[0], scale].T if self.is_wide else tables[places[0], scale]
+        return found.double().cpu().numpy(), self.means[scale].double().cpu().numpy()
 
     def conditional(self, visible: Tensor, scale: int) -> tuple[Tensor, Tensor]:
         """Coefficients (n, D, D) and factors (n, Mc, Mc), float64, for visible features (n, M) on one scale."""
@@ -215,7 +267,11 @@ class Adviser:
 
     def _coefficients(self, known: Masks) -> tuple[Tensor, ...]:
         """Single precision: rounding of the solver, which differs between machines, does not reach the networks then."""
-        return (torch.from_numpy(self._tables(known).astype(np.float32)).to(self.device),)
+        tables = self._tables(known)
+        found = [tables]
+        if self.is_wide:
+            found = [tables.swapaxes(2, 3), -np.einsum("nsij,sj->nsi", tables, self.model.means)]
+        return tuple(torch.from_numpy(part.astype(np.float32, order="C")).to(self.device) for part in found)
 
     def _coefficients_and_factors(self, known: Masks) -> tuple[Tensor, ...]:
         tables = self._tables(known)
@@ -245,16 +301,28 @@ class _Tables:
         """Places (n,) of sets of known features (n, M), and the tensors that they are places in."""
         sets, which = _distinct(known.to(torch.bool).cpu().numpy())
         keys = [row.tobytes() for row in sets]
-        if sum(tensor.nbytes for tensor in self._tensors) > _LARGEST:
+        if self._places and sum(tensor[0].nbytes for tensor in self._tensors) * len(self._places) > _LARGEST:
             self._places, self._tensors = {}, ()
         new = [i for i, key in enumerate(keys) if key not in self._places]
         if new:
-            made, first = self.make(sets[new]), len(self._places)
-            old = self._tensors or tuple(tensor[:0] for tensor in made)
-            self._tensors = tuple(torch.cat(pair) for pair in zip(old, made, strict=True))
+            first = len(self._places)
+            self._tensors = _appended(self._tensors, first, self.make(sets[new]))
             self._places |= {keys[i]: first + n for n, i in enumerate(new)}
         places = np.array([self._places[key] for key in keys])
         return torch.from_numpy(places[which]).to(known.device), self._tensors
+
+
+def _appended(tensors: tuple[Tensor, ...], n: int, new: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Tensors with new entries behind the first n; room for as many again, so that not every entry moves all others."""
+    end = n + len(new[0])
+    with torch.inference_mode(mode=False):  # draws make tables that are written into elsewhere, too
+        if not tensors:
+            return tuple(part.clone() for part in new)
+        if end > len(tensors[0]):
+            tensors = tuple(torch.cat([old[:n], old.new_empty((end, *old.shape[1:]))]) for old in tensors)
+        for tensor, part in zip(tensors, new, strict=True):
+            tensor[n:end] = part
+    return tensors
 
 
 def _apply(tables: Tensor, places: Tensor, deviations: Tensor) -> Tensor:
@@ -265,6 +333,12 @@ def _apply(tables: Tensor, places: Tensor, deviations: Tensor) -> Tensor:
         some = slice(start, start + at_once)
         out[some] = tables.index_select(0, places[some]).mul_(deviations[some].unsqueeze(1)).sum(2)
     return out
+
+
+def _blocks(features: Indices) -> list[range]:
+    """Columns of each feature, from `features` (D,) behind columns, which lie side by side."""
+    ends = np.flatnonzero(np.diff(features, append=-1)) + 1
+    return [range(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _distinct(known: Masks) -> tuple[Masks, Indices]:

@@ -47,8 +47,11 @@ class Columns:
     linear: LinearModel | None = None
 
     @classmethod
-    def learn(cls, X: Rows, atoms: Atoms, config: VAEACConfig, support: Floats | None) -> Columns:
-        """Learn from checked rows (N, M); `support` (2, M) is the training range by default, and where it is NaN."""
+    def learn(cls, X: Rows, atoms: Atoms, config: VAEACConfig, support: Floats | None, *, n_sets: int = 1) -> Columns:
+        """Learn from checked rows (N, M); `support` (2, M) is the training range by default, and where it is NaN.
+
+        `n_sets` is how many sets of known features will be asked about.
+        """
         layout = Layout.of(atoms.inner_levels)
         numbers = _numbers(X, layout)
         whole = np.all(np.isnan(numbers) | (numbers == np.rint(numbers)), axis=0)
@@ -65,14 +68,16 @@ class Columns:
         if poles is not None:
             floors["support"] = np.maximum(floors["support"], _whole_floors(scales["support"], numbers, whole))
         columns = cls(layout, scales, floors, _ends(declared, seen, whole), whole, atoms)
-        if not (config.advice or config.companions) or not len(few_columns(layout.column_features)):
+        advised = few_columns(layout.column_features, n_sets)
+        if not (config.advice or config.companions) or not len(advised):
             return columns
-        return replace(columns, linear=columns._learn_linear(X))
+        return replace(columns, linear=columns._learn_linear(X, advised))
 
-    def _learn_linear(self, X: Rows) -> LinearModel:
+    def _learn_linear(self, X: Rows, advised: Indices) -> LinearModel:
         rows = self.encode(X, torch.device("cpu"))
         shares = None if self.linear is None else self.linear.shares
-        return LinearModel.learn(rows.inputs.numpy(), rows.missing.numpy() > 0, self.layout.column_features, shares)
+        inputs, missing = rows.inputs.numpy(), rows.missing.numpy() > 0
+        return LinearModel.learn(inputs, missing, self.layout.column_features, advised, shares)
 
     def some(self, features: Indices, scale: str) -> Columns:
         """Return what is known about some features, in their order, on one scale; without a linear model."""
@@ -115,7 +120,8 @@ class Columns:
 
     def relearned(self, X: Rows) -> Columns:
         """Return the same columns with the linear model of other rows (n, M), shrunk as before."""
-        return replace(self, linear=self._learn_linear(X))
+        assert self.linear is not None
+        return replace(self, linear=self._learn_linear(X, self.linear.columns))
 
     def truncation(self) -> Floats:
         """Ends (2, Mc) between which heads draw: half a step further out for whole numbers, which are rounded."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients
+from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients, few_columns
 from condshap.vaeac.columns.atoms import Atoms
 from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.training.steps import kl_weight
@@ -71,6 +71,76 @@ def test_a_row_gets_the_same_advice_alone_and_among_others():
         some = slice(i, i + 1)
         alone = adviser(rows[:, some], torch.zeros(1, dtype=torch.long), visible[:, some])
         assert torch.equal(alone, together[:, some])
+
+
+def states(n=800, n_levels=60, spread=0.02, seed=7):
+    """Rows (n, 4) of a state and of two numbers that hardly vary within it, and of one that has nothing to do with it."""
+    rng = np.random.default_rng(seed)
+    state, centre = rng.integers(0, n_levels, n), rng.normal(size=(n_levels, 2))
+    return np.column_stack([state, centre[state] + spread * rng.normal(size=(n, 2)), rng.normal(size=n)])
+
+
+def advised(X, n_levels, visible):
+    """Advice (n, D) on the z-scores, and the adviser."""
+    config = VAEACConfig(scales=("standard",)).resolve(len(X), X.shape[1], has_continuous=True)
+    columns = Columns.learn(X, Atoms.none(np.asarray(n_levels)), config, None)
+    adviser, rows = Adviser(columns.linear, columns.layout.n_continuous, CPU), columns.encode(X, CPU)
+    scale = torch.tensor([list(columns.scales).index("standard")])
+    visible = torch.from_numpy(visible[:, list(columns.layout.order)].astype(np.float32))[None]
+    return adviser(rows.inputs[scale], scale, visible)[0], adviser, visible[0].bool().numpy(), rows.inputs[int(scale)]
+
+
+def test_advice_that_is_looked_up_is_the_product_with_the_table(monkeypatch):
+    X = states()
+    X[:30, 0], X[20:60, 1] = np.nan, np.nan
+    visible = (np.random.default_rng(1).random(X.shape) < 0.5) & ~np.isnan(X)
+    found, adviser, seen, inputs = advised(X, [60, 0, 0, 0], visible)
+    assert adviser.is_wide
+    for i in (0, 25, 40, 300, 799):
+        table, means = adviser.table(seen[i], int(len(adviser.means) - 1))
+        np.testing.assert_allclose(found[i], table @ (inputs[i].numpy() - means), atol=2e-5)
+    monkeypatch.setattr("condshap.vaeac.columns.advice._WIDE_FEATURE", 60)
+    assert not advised(X, [60, 0, 0, 0], visible)[1].is_wide
+    np.testing.assert_allclose(advised(X, [60, 0, 0, 0], visible)[0], found, atol=2e-5)
+
+
+def test_coefficients_of_many_columns_are_those_of_few(monkeypatch):
+    rng = np.random.default_rng(0)
+    root, known = rng.normal(size=(120, 150)), rng.random((5, 120)) < np.array([[0.0], [0.1], [0.5], [0.9], [1.0]])
+    found = coefficients(root @ root.T, known)
+    monkeypatch.setattr("condshap.vaeac.columns.advice._WIDE", 200)
+    np.testing.assert_allclose(found, coefficients(root @ root.T, known), atol=1e-8)
+
+
+def test_tables_that_draws_have_made_can_be_added_to_anywhere():
+    adviser, rows = Adviser(learned(encoded()), 3, CPU), torch.from_numpy(encoded(3, seed=5))
+    one = torch.zeros(1, dtype=torch.long)
+    with torch.inference_mode():
+        first = adviser(rows, one, torch.tensor([1.0, 0.0, 0.0]).repeat(1, 3, 1)).clone()
+    adviser(rows, one, torch.eye(3)[None])
+    adviser.table(np.array([True, True, False]), 0)
+    again = adviser(rows, one, torch.tensor([1.0, 0.0, 0.0]).repeat(1, 3, 1))
+    assert torch.equal(first, again)
+
+
+def test_sets_of_features_decide_how_many_columns_there_may_be():
+    """Tables of 4096 sets for 300 columns would take 3 GB; made again and again, training would take hours."""
+    features = np.repeat(np.arange(12), [1, 1, 1, 1, *[38] * 8])
+    assert len(few_columns(features, 2**7)) == 4 + 8 * 38
+    assert len(few_columns(features, 2**12)) == 4 + 3 * 38
+    assert len(few_columns(features, 2**60)) == 4 + 3 * 38
+
+
+def test_numbers_of_a_state_are_known_with_it():
+    """Slope of drawn means over those of 60 states: 0.2 and 0.4 when 60 levels had no advice."""
+    X = states(700)
+    networks = Networks(VAEACConfig(scales=("standard", "normal_scores"), epochs=40)).fit(X, [60, 0, 0, 0], seed=0)
+    assert networks.fitted_.shape.n_advice == 63
+    rows = X[np.unique(X[:, 0], return_index=True)[1]]
+    drawn = networks.sample(rows, np.array([[True, False, False, False]]), 64)[0].mean(axis=1)
+    for j in (1, 2):
+        means = np.array([X[X[:, 0] == state, j].mean() for state in rows[:, 0]])
+        assert np.polyfit(means, drawn[:, j], 1)[0] > 0.85
 
 
 def test_noise_is_shrunk_and_strong_dependence_is_not():
