@@ -1,6 +1,6 @@
 """What do draws gain that keep to hierarchies, such as cities in countries?
 
-Answer: no row that cannot occur, and a few per cent less error where rows are few.
+Answer: no row that cannot occur, and a few per cent less error where rows and cities are few.
 
 A city has a country and a normal number, of which a second number is a noisy copy. The model answers a city in another
 country with something else. The truth comes from the posterior of cities. Both lines are of one fit.
