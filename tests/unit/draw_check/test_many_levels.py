@@ -94,6 +94,14 @@ def test_dependence_on_the_region_that_is_halved_is_flagged():
             assert of_effects(checked(design.draw(1000, seed), Law(design, strangers=0.5), seed))
 
 
+def test_a_panel_whose_numbers_hardly_move_within_a_region_is_flagged_if_draws_follow_a_fifth_of_it():
+    # 48 regions x 16 years: networks drew such numbers with a slope of .2 of the region's means
+    design = Regions(48, 0.98, 0)
+    table = design.draw(768, 0)
+    assert checked(table, Law(design)).looks_right
+    assert checked(table, Law(design, strangers=0.8)).score > 2
+
+
 def test_a_region_drawn_without_the_known_numbers_is_flagged():
     for seed in range(3):
         design = Regions(48, STRONG, seed)
