@@ -184,8 +184,15 @@ def main(arguments: list[str] | None = None) -> None:
     options.add_argument(
         "--values", action="store_true", help="what alarms mean for values, and keep the other results"
     )
+    options.add_argument(
+        "--hidden", action="store_true", help="run what is hard to see again, and keep the other results"
+    )
     given = options.parse_args(arguments)
-    before = read("draw_check") if given.networks or given.values else None
+    before = read("draw_check") if given.networks or given.values or given.hidden else None
+    if before is not None and given.hidden:
+        results = {**before["results"], "hidden": run_hidden(quick=False)}
+        publish("draw_check", results, tables_of(results), write=given.write)
+        return
     if before is not None and given.values:
         results = {**before["results"], "values": run_values()}
         publish("draw_check", results, tables_of(results), write=given.write)

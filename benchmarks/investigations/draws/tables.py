@@ -108,6 +108,11 @@ def hidden_tables() -> dict[str, Make]:
         level, x = rng.integers(0, 2, size=n), rng.normal(size=n)
         return [x, 0.9 * x * (2 * level - 1) + 0.44 * rng.normal(size=n), pd.Categorical(np.where(level, "up", "down"))]
 
+    def of_states(rng: Any, n: int) -> list[Any]:
+        state, means = rng.integers(0, 48, size=n), rng.normal(size=(48, 2))
+        numbers = means[state] + 0.2 * rng.normal(size=(n, 2))
+        return [*numbers.T, pd.Categorical(state.astype(str))]
+
     def parity(rng: Any, n: int) -> list[Any]:
         a, b = rng.integers(0, 2, size=(2, n))
         return [pd.Categorical(one.astype(str)) for one in (a, b, a ^ b)]
@@ -119,6 +124,6 @@ def hidden_tables() -> dict[str, Make]:
     kinds = {
         "y = x^2": square, "a circle": circle, "y = sin(4 pi x)": wave, "equal in the tails only (10 % of rows)": tails,
         "sign by a third column's level (rho = ±.9)": by_level, "parity of three levels": parity,
-        "spread that grows with x": scale,
+        "spread that grows with x": scale, "a level of 48 that nearly determines two numbers": of_states,
     }  # fmt: skip
     return {name: table_of(columns) for name, columns in kinds.items()}

@@ -19,6 +19,7 @@ from condshap.coalitions import CoalitionPlan
 from condshap.draw_check.result import Departure, DrawCheck, judge
 from condshap.exceptions import CondShapWarning, listing
 from condshap.numerics.even_choice import choose_evenly
+from condshap.numerics.level_effects import OTHER, learn_effects
 from condshap.numerics.likeness import FREQUENCY, Difference, Tables, count_differences, find_differences
 from condshap.numerics.score_columns import Score, learn_scores, score_rows
 from condshap.runtime.threads import single_threaded_blas
@@ -30,6 +31,7 @@ from condshap.values.host import draw
 
 _STAGE = "draw check"
 _MOST, _FEWEST = 1000, 20  # rows
+_LEARNED = 20_000  # rows that effects of levels are learned from, at most
 _SAMPLES = 8
 _DONORS = 250  # of an approach that does not say how many it wants
 _PAIRS, _FEW = 2**20, 50  # of a row and a training row, for approaches that compare them all; and rows that it takes
@@ -42,6 +44,8 @@ class _Compared:
 
     training: Rows
     positions: Indices
+    halves: Indices
+    """0 or 1 for each of them (n,): effects of levels are learned outside the row's half."""
     keys: RowKeys
     columns: list[Score]
     scores: Floats
@@ -50,16 +54,21 @@ class _Compared:
     @classmethod
     def choose(cls, X: Rows, schema: FeatureSchema, seed: int) -> _Compared:
         """Choose rows at random, in random order."""
-        columns = learn_scores(X, [len(feature.levels or ()) for feature in schema.features])
-        positions = generator(seed, _STAGE).permutation(len(X))[:_MOST]
+        n_levels = [len(feature.levels or ()) for feature in schema.features]
+        columns = learn_scores(X, n_levels)
+        order = generator(seed, _STAGE).permutation(len(X))[:_LEARNED]
+        groups = np.where(np.arange(len(order)) < _MOST, np.arange(len(order)) % 2, OTHER)
+        columns += learn_effects(X, order, groups, n_levels, columns)
+        positions, halves = order[:_MOST], groups[:_MOST]
         keys = hash_words(
             stage_word(_STAGE), positions
         )  # not by content: rows of levels repeat, and would share their draws
-        return cls(X, positions, keys, columns, score_rows(columns, X[positions]))
+        return cls(X, positions, halves, keys, columns, score_rows(columns, X[positions], halves=halves))
 
-    def some(self, n: int) -> _Compared:
-        """Return the first n of the rows only."""
-        return replace(self, positions=self.positions[:n], keys=self.keys[:n], scores=self.scores[:n])
+    def at(self, kept: slice | Masks) -> _Compared:
+        """Keep some of the rows only; each stays in its half."""
+        own = {name: getattr(self, name)[kept] for name in ("positions", "halves", "keys", "scores")}
+        return replace(self, **own)
 
     @property
     def features(self) -> Indices:
@@ -165,7 +174,7 @@ def _draw_tables(
     Of donors as many are asked for as usual, because fewer may differ, and a few are drawn from them; draws are expensive.
     """
     if capabilities_of(approach).compares_all_rows:
-        compared = compared.some(max(_FEW, _PAIRS // len(compared.training)))
+        compared = compared.at(slice(max(_FEW, _PAIRS // len(compared.training))))
     X = compared.training[compared.positions]
     usual = min(len(compared.training), capabilities_of(approach).default_samples or _DONORS)
     n_samples = usual if lends else _SAMPLES
@@ -179,10 +188,17 @@ def _draw_tables(
     there = weights.sum(axis=1) > 0
     if there.sum() < _FEWEST:
         return None
-    is_level = np.array([column.level is not None for column in compared.columns])
-    is_square = np.array([column.is_square for column in compared.columns])
-    draws = score_rows(compared.columns, rows[there], known)
-    return Tables(compared.scores[there], draws, weights[there], known[compared.features], is_level, is_square)
+    return _beside(compared.at(there), rows[there], weights[there], known)
+
+
+def _beside(compared: _Compared, rows: Floats, weights: Floats, known: Masks) -> Tables:
+    """Scores of the compared rows (n, M) beside those of their draws (n, K, M), which have weights (n, K)."""
+    columns = compared.columns
+    is_level = np.array([column.level is not None for column in columns])
+    is_square = np.array([column.is_square for column in columns])
+    is_effect = np.array([column.effects is not None for column in columns])
+    draws = score_rows(columns, rows, known, compared.halves)
+    return Tables(compared.scores, draws, weights, known[compared.features], is_level, is_square, is_effect)
 
 
 def _lend(donors: Donors, compared: _Compared, seed: int) -> tuple[Floats, Floats]:
@@ -226,6 +242,8 @@ def _departure(
 
 def _name(score: Score, schema: FeatureSchema) -> str:
     feature = schema.features[score.feature]
+    if score.target is not None:
+        return f"{feature.name} (by {schema.features[score.target].name})"
     if score.level is None:
         return f"{feature.name} squared" if score.is_square else feature.name
     assert feature.levels is not None

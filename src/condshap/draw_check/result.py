@@ -26,7 +26,8 @@ class Departure:
     kind : "dependence" of two columns, "curved dependence" with the square of one of them, "frequency" of a level, or
         "location" or "spread" of a number
     columns : the two columns, or the one
-    what : the same in words: "carat", "carat squared", "cut = Ideal"
+    what : the same in words: "carat", "carat squared", "cut = Ideal"; "state (by price)" is a column of more than 12 levels
+        as a number, the mean of the normal scores of the price over other rows of the state
     rows, draws : the figure for rows and for draws. Dependence is the correlation of normal scores and indicators of levels,
         for two unknown columns after a regression on the known ones; a location is in standard deviations, a spread
         relative to that of the rows

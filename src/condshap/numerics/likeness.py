@@ -47,7 +47,8 @@ class Tables:
     weights : (n, K), positive sums
     known : (D,)
     is_level : (D,) columns that say whether a feature has a certain level
-    is_shape : (D,) columns that serve dependence only
+    is_shape : (D,) columns that serve curved dependence only
+    is_effect : (D,) columns that serve dependence only, levels as numbers
     """
 
     rows: Floats
@@ -56,6 +57,7 @@ class Tables:
     known: Masks
     is_level: Masks
     is_shape: Masks
+    is_effect: Masks
 
     @cached_property
     def unknown(self) -> Indices:
@@ -226,7 +228,7 @@ def _means(tables: Tables) -> list[Difference]:
     moved, found = tables.moves.sum(axis=0) / tables.counts, []
     for a, column in enumerate(tables.unknown):
         kind, step = FREQUENCY if tables.is_level[column] else LOCATION, float(moved[a])
-        if tables.is_shape[column] or abs(step) < LIMITS[kind] / 2:
+        if tables.is_shape[column] or tables.is_effect[column] or abs(step) < LIMITS[kind] / 2:
             continue
         error = tables.error(tables.row_rest[:, a], tables.draw_rest[..., a], tables.shares[..., a], tables.counts[a])
         found.append(Difference(kind, int(column), int(column), 0.0, step, abs(step), abs(step) / error))
@@ -237,7 +239,7 @@ def _spreads(tables: Tables) -> list[Difference]:
     """Spread of numbers around what is expected, draws over rows."""
     found = []
     for a, column in enumerate(tables.unknown):
-        if tables.is_shape[column] or tables.is_level[column]:
+        if tables.is_shape[column] or tables.is_effect[column] or tables.is_level[column]:
             continue
         rows, draws, shares = tables.row_rest[:, a] ** 2, tables.draw_rest[..., a] ** 2, tables.shares[..., a]
         v, w = (float(x) / tables.counts[a] + _SMOOTH for x in (rows.sum(), (draws * shares).sum()))

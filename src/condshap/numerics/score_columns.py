@@ -1,7 +1,7 @@
 """Encoded rows -> scores that can be compared: numbers as normal scores and their squares, levels as indicators.
 
 Scores have mean 0 and variance 1 in the rows that they were learned from, so that differences are comparable;
-correlations of squares see dependence that is not monotone.
+correlations of squares see dependence that is not monotone. `level_effects` turns many levels into numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from condshap.types import Floats, Indices, Masks, Rows
 
 _MOST_ROWS = 10_000  # to learn margins from
-_RARE, _MOST_LEVELS = 0.02, 12  # levels that are rarer, or beyond the most frequent ones, are not looked at
+_RARE, MOST_LEVELS = 0.02, 12  # levels that are rarer, or beyond the most frequent ones, are not looked at
 _SAME = 0.05  # variance of a square around a line below which it tells nothing new, as for a number with two values
 
 
@@ -22,7 +22,8 @@ _SAME = 0.05  # variance of a square around a line below which it tells nothing 
 class Score:
     """Scores of one feature: `level` is one of its codes, or None for a number; `is_square` for that number's square.
 
-    The number at `values` (g,), ascending, has normal scores `scores` (g,), interpolated in between.
+    The number at `values` (g,), ascending, has normal scores `scores` (g,), interpolated in between. Levels as a number have
+    `effects` (2, L) on the feature `target`, one line for each half of the compared rows, learned from other rows.
     """
 
     feature: int
@@ -32,9 +33,17 @@ class Score:
     scores: Floats | None = None
     share: float = 0.0
     """Frequency of the level."""
+    target: int | None = None
+    effects: Floats | None = None
 
-    def of(self, column: Floats) -> Floats:
-        """Scores of values of the feature, any shape, NaN where missing."""
+    def of(self, column: Floats, halves: Indices | None = None) -> Floats:
+        """Scores of values (n, ...) of the feature, NaN where missing; effects ask for the `halves` (n,) of the rows."""
+        if self.effects is not None:
+            assert halves is not None
+            there = np.isfinite(column)
+            codes = np.where(there, column, 0).astype(np.intp)
+            own = halves.reshape(-1, *(1,) * (column.ndim - 1))
+            return np.asarray(np.where(there, self.effects[own, codes], np.nan))
         if self.level is None:
             assert self.values is not None
             assert self.scores is not None
@@ -58,12 +67,15 @@ def learn_scores(X: Rows, n_levels: list[int]) -> list[Score]:
     return found
 
 
-def score_rows(scores: list[Score], rows: Floats, known: Masks | None = None) -> Floats:
-    """Scores (..., D) of encoded rows (..., M); columns of features that are `known` (M,) are left at 0."""
+def score_rows(scores: list[Score], rows: Floats, known: Masks | None = None, halves: Indices | None = None) -> Floats:
+    """Scores (..., D) of encoded rows (n, ..., M); columns of features that are `known` (M,) are left at 0.
+
+    `halves` (n,), 0 or 1, tell where effects of levels must come from; a row's draws are in the half of the row.
+    """
     result = np.zeros((*rows.shape[:-1], len(scores)))
     for d, score in enumerate(scores):
         if known is None or not known[score.feature]:
-            result[..., d] = score.of(rows[..., score.feature])
+            result[..., d] = score.of(rows[..., score.feature], halves)
     return result
 
 
@@ -90,7 +102,7 @@ def _standardised(scores: Floats, counts: Indices) -> Floats:
 def _level_scores(feature: int, column: Floats, n_levels: int) -> list[Score]:
     """Indicators of the frequent levels; one of two says it all."""
     shares = np.bincount(column.astype(np.intp), minlength=n_levels) / max(1, len(column))
-    frequent = [int(level) for level in np.argsort(-shares, kind="stable")[:_MOST_LEVELS] if shares[level] >= _RARE]
+    frequent = [int(level) for level in np.argsort(-shares, kind="stable")[:MOST_LEVELS] if shares[level] >= _RARE]
     frequent = [level for level in frequent if shares[level] <= 1 - _RARE]
     if len(frequent) == 2 and shares[frequent].sum() > 1 - 1e-9:
         frequent = frequent[1:]
