@@ -13,7 +13,7 @@ diagonal. It comes as a deviation from the column means, and is zero for known c
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -30,6 +30,7 @@ _SHARES = (0.0, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4, 0.7, 1.0)
 _RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly dependent
 _FOLDS, _MASKS, _ROWS = 5, 16, 2000
 _SETS = 128
+_MANY_LEVELS = 12
 _MOST_LEVELS, _MOST_COLUMNS, _MOST_SETS = 128, 512, 4096
 _LARGEST = 2**29  # bytes of tables that are kept
 _WIDE_FEATURE, _WIDE = (
@@ -49,7 +50,7 @@ class LinearModel:
     ----------
     means, covariances : (S, D) and (S, D, D), for D of the encoded columns
     columns, features : (D,) positions of these columns, and the feature behind each
-    shares : (S,) of the diagonal in the covariances
+    shares : (S,) of the diagonal in the covariances; (S, 2) where some features have many levels, the second one for these
     """
 
     means: Floats
@@ -75,9 +76,9 @@ class LinearModel:
         features = features[columns]
         hidden, scales = missing[:, features], inputs[..., columns].astype(np.float64)
         if shares is None:
-            shares = np.array([_best_share(x, hidden, features) for x in scales])
+            shares = np.array([_best_shares(x, hidden, features) for x in scales])
         moments = [_moments(x, hidden) for x in scales]
-        covariances = [_shrunk(covariance, share) for (_, covariance), share in zip(moments, shares, strict=True)]
+        covariances = [_shrunk(covariance, own, features) for (_, covariance), own in zip(moments, shares, strict=True)]
         return cls(np.stack([mean for mean, _ in moments]), np.stack(covariances), columns, features, shares)
 
     def tables(self, known: Masks) -> Floats:
@@ -85,6 +86,14 @@ class LinearModel:
         columns = known[:, self.features]
         found = [coefficients(covariance, columns) for covariance in self.covariances]
         return np.stack(found, axis=1)
+
+    def without_many_levels(self) -> LinearModel | None:
+        """Return the same without features of many levels; None if there are none, or no others."""
+        few = ~_has_many_levels(self.features)
+        if few.all() or not few.any():
+            return None
+        own = self.covariances[:, few][:, :, few]
+        return LinearModel(self.means[:, few], own, self.columns[few], self.features[few], self.shares)
 
     def shared_information(self, *, known: bool = True) -> float:
         """What hidden features tell about each other that known ones do not, in nats a hidden feature.
@@ -172,14 +181,42 @@ def _moments(x: Floats, hidden: Masks) -> tuple[Floats, Floats]:
     return mean, covariance
 
 
-def _shrunk(covariance: Floats, share: float) -> Floats:
+def _has_many_levels(features: Indices) -> Masks:
+    """Columns (D,) of features that have many of them, by the features behind columns."""
+    return np.asarray(np.bincount(features)[features] > _MANY_LEVELS)
+
+
+def _shrunk(covariance: Floats, shares: Any, features: Indices) -> Floats:
+    """Covariance (D, D) drawn towards its diagonal, by one share for all or two: the second one for many levels.
+
+    That is the larger one, so that no variance gets negative.
+    """
+    few, many = np.broadcast_to(shares, 2)
+    is_many = _has_many_levels(features) & (few != many)
+    share = np.where(is_many[:, None] | is_many, many, few)
     variances = np.diagonal(covariance)
     ridge = _RIDGE * max(float(variances.mean()), 1e-12)
-    return (1 - share) * covariance + np.diag(share * variances + ridge)
+    return np.asarray((1 - share) * covariance + np.diag(np.diagonal(share) * variances + ridge))
 
 
-def _best_share(x: Floats, hidden: Masks, features: Indices) -> float:
-    """Share of the diagonal with the least squared error of held-out hidden columns, in units of their variances."""
+def _best_shares(x: Floats, hidden: Masks, features: Indices) -> Any:
+    """One share for all columns, or two if some features have many levels: what these are to others is mostly noise.
+
+    So the share of the others is found without them, and then theirs, with every feature counting alike.
+    """
+    many = _has_many_levels(features)
+    if many.all() or not many.any():
+        return _best_share(x, hidden, features, _SHARES)
+    few = _best_share(x[:, ~many], hidden[:, ~many], features[~many], _SHARES)
+    pairs = [(few, share) for share in _SHARES if share >= few]
+    return _best_share(x, hidden, features, pairs, alike=True)
+
+
+def _best_share(x: Floats, hidden: Masks, features: Indices, choices: Sequence[Any], *, alike: bool = False) -> Any:
+    """Share of the diagonal with the least squared error of held-out hidden columns, in units of their variances.
+
+    `alike`: of features, not of columns.
+    """
     rng = generator(0, "advice")
     chosen = rng.permutation(len(x))[:_ROWS]
     x, hidden = x[chosen], hidden[chosen]
@@ -187,19 +224,20 @@ def _best_share(x: Floats, hidden: Masks, features: Indices) -> float:
     sets = (
         np.array([rng.permutation(M) < rng.integers(1, M) for _ in range(_MASKS)]) if M > 1 else np.ones((1, 1), bool)
     )
-    losses = np.zeros(len(_SHARES))
+    weights = 1 / np.sqrt(np.bincount(features)[features]) if alike else np.ones(len(features))
+    losses = np.zeros(len(choices))
     n_folds = min(_FOLDS, len(x))
     for fold in range(n_folds):
         out = np.arange(len(x)) % n_folds == fold
         mean, covariance = _moments(x[~out], hidden[~out])
-        scale = 1 / np.sqrt(np.maximum(np.diagonal(covariance), 1e-12))
+        scale = weights / np.sqrt(np.maximum(np.diagonal(covariance), 1e-12))
         deviations = np.where(hidden[out], 0.0, x[out] - mean)
-        for i, share in enumerate(_SHARES):
-            table = coefficients(_shrunk(covariance, share), sets[:, features])
+        for i, shares in enumerate(choices):
+            table = coefficients(_shrunk(covariance, shares, features), sets[:, features])
             errors = (np.einsum("sij,nj->sni", table, deviations) - deviations) * scale
             counted = ~sets[:, None, features] & ~hidden[out]
             losses[i] += float((errors**2).sum(where=counted))
-    return _SHARES[int(np.argmin(losses))]
+    return choices[int(np.argmin(losses))]
 
 
 class Adviser:

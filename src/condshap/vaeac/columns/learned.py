@@ -108,8 +108,9 @@ class Columns:
         Much is what counts on average over coalitions, or where nothing is known: among many features that depend on each
         other, known ones soon tell the same as hidden ones would, but not all coalitions have some. Numbers that take few
         values count as levels and as numbers, because as levels they have so many columns that noise hides what they share.
+        Features of many levels, which are hard to learn, must not dilute what others share.
         """
-        found = [self.linear]
+        found = [self.linear, None if self.linear is None else self.linear.without_many_levels()]
         if self.atoms.columns:
             found.append(Columns.learn(X, Atoms.none(self.atoms.n_levels), config, None).linear)
         models = [model for model in found if model is not None]
