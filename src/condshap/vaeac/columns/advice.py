@@ -31,7 +31,7 @@ _RIDGE = 1e-5  # of the mean variance: one-hot columns of a feature are linearly
 _FOLDS, _MASKS, _ROWS = 5, 16, 2000
 _SETS = 128
 _MANY_LEVELS = 12
-_MOST_LEVELS, _MOST_COLUMNS, _MOST_SETS = 128, 512, 4096
+_MOST_COLUMNS, _MOST_WIDE, _MOST_SETS = 512, 128, 4096  # columns of all features, and if some of them are wide
 _LARGEST = 2**29  # bytes of tables that are kept
 _WIDE_FEATURE, _WIDE = (
     40,
@@ -139,12 +139,14 @@ def few_columns(features: Indices, n_sets: int = 1) -> Indices:
     """Columns (D,) of features that have few enough of them for matrices of all columns, those with the fewest first.
 
     A feature with thousands of levels would make a matrix of millions; it goes without advice. So do features that would
-    make the tables of `n_sets` sets of known features too large to be kept: to make them again and again takes hours.
+    make the tables of `n_sets` sets of known features too large to be kept: to make them again and again takes hours. Those
+    of many levels must leave room for sets that nobody asked about, which are a part of the training masks.
     """
     most = min(_MOST_COLUMNS, isqrt(_LARGEST // (2 * 4 * min(n_sets, _MOST_SETS))))  # two scales in single precision
     counts = np.bincount(features)
     order = np.argsort(counts, kind="stable")
-    kept = order[(counts[order] <= _MOST_LEVELS) & (np.cumsum(counts[order]) <= most)]
+    limits = np.where(counts[order] <= _WIDE_FEATURE, most, min(most, _MOST_WIDE))
+    kept = order[np.cumsum(counts[order]) <= limits]
     return np.flatnonzero(np.isin(features, kept))
 
 

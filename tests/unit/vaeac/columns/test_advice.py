@@ -142,6 +142,9 @@ def test_sets_of_features_decide_how_many_columns_there_may_be():
     assert len(few_columns(features, 2**7)) == 4 + 8 * 38
     assert len(few_columns(features, 2**12)) == 4 + 3 * 38
     assert len(few_columns(features, 2**60)) == 4 + 3 * 38
+    wide = np.repeat(np.arange(23), [*[1] * 20, 30, 100, 100])
+    assert len(few_columns(wide, 1000)) == 20 + 30
+    assert len(few_columns(wide[wide != 20], 1000)) == 20 + 100
 
 
 def test_numbers_of_a_state_are_known_with_it():
