@@ -215,10 +215,10 @@ def test_provenance_says_what_the_values_are():
 def test_msev_judges_conditional_values_only():
     options = {"approach": "gaussian", "causal_ordering": ORDER, **QUIET}
     causal = cs.explain(curved, TRAIN, ROWS, confounding=False, **options)
-    with pytest.raises(OptionError, match="it judges conditional"):
+    with pytest.raises(OptionError, match="judges conditional"):
         _ = causal.msev
     assert np.isfinite(float(cs.explain(curved, TRAIN, ROWS, asymmetric=True, **options).msev))
-    with pytest.raises(OptionError, match="it judges conditional"):
+    with pytest.raises(OptionError, match="judges conditional"):
         cs.compare(curved, TRAIN, ROWS, approaches=["gaussian", "copula"], causal_ordering=ORDER, confounding=True)
 
 
