@@ -20,6 +20,7 @@ from condshap.vaeac.columns.hierarchies import Hierarchies
 from condshap.vaeac.columns.repeats import Repeats
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.ensemble import Networks, as_array
+from condshap.vaeac.sampling.levels_again import draw_levels_again, fill_levels_again, has_many_levels
 from condshap.vaeac.sampling.tiles import Asked
 
 _DRAWS_EACH = 4  # of a companion, behind each of its expectations
@@ -128,6 +129,7 @@ class Mixture:
             drawn = as_array(self._draw(member, asked))[0, :, 0]
         else:
             self.networks.fill_each(asked, e)
+            fill_levels_again(self.networks, asked, e)
             drawn = asked.X
         if self.hierarchies is None:
             return drawn
@@ -204,7 +206,17 @@ class Mixture:
 
     def _draw(self, member: int, asked: Asked) -> torch.Tensor:
         """One share of the draws, (C, R, n, m)."""
-        return self.companions.draw(member - 1, asked) if self._is_companion(member) else self.networks.draw(asked)
+        if self._is_companion(member):
+            return self.companions.draw(member - 1, asked)
+        drawn = self.networks.draw(asked)
+        is_single = asked.points is not None
+        return drawn if asked.blind or is_single else self._with_levels(drawn, asked)
+
+    def _with_levels(self, drawn: torch.Tensor, asked: Asked) -> torch.Tensor:
+        """Draws of the networks with hidden levels of many drawn again."""
+        if not has_many_levels(self.networks):
+            return drawn
+        return torch.from_numpy(draw_levels_again(self.networks, as_array(drawn), asked))
 
     def _draw_one_by_one(self, member: int, asked: Asked) -> torch.Tensor:
         """One share of the draws for one coalition, (1, R, n, m)."""
@@ -220,7 +232,7 @@ class Mixture:
                 self.networks.fill_each(each, e)
                 out[0, :, start : start + own] = rows.reshape(R, own, m)
             start += own
-        return torch.from_numpy(out)
+        return self._with_levels(torch.from_numpy(out), asked)
 
     def _expect(self, member: int, function: AdditiveFunction, asked: Asked) -> Floats:
         """One share of the expectations, (C, R, n, O)."""
