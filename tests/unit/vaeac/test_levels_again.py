@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from condshap.seeding import row_keys
-from condshap.vaeac import Networks, VAEACConfig
+from condshap.vaeac import Networks, VAEACConfig, levels_again
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.mixture import Mixture
-from condshap.vaeac.sampling import levels_again
 
 STATE, A, B, C = range(4)
 N_STATES = 48
