@@ -80,7 +80,7 @@ class Work:
             return None
         try:
             found = pc.min_max(_plain(rows.column(self.wanted.key)).combine_chunks()).as_py()
-        except pa.ArrowNotImplementedError:  # of intervals
+        except pa.ArrowNotImplementedError:  # Arrow does not order durations; lookups then read this part, too
             return None
         low, high = found["min"], found["max"]
         return (low, high) if isinstance(low, (int, float, str)) else None

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from condshap.seeding import derive_seed, stream_words
-from condshap.types import Floats, Indices, Masks
+from condshap.types import Floats, Masks
 from condshap.vaeac.ensemble import Networks
 from condshap.vaeac.sampling.tiles import Asked
 
@@ -20,9 +20,10 @@ _MANY_LEVELS = 12
 _STAGE = "levels again"
 
 
-def has_many_levels(networks: Networks) -> bool:
-    """Whether there are features of many levels."""
-    return bool((networks.fitted_.columns.atoms.n_levels > _MANY_LEVELS).any())
+def many_levels(networks: Networks) -> list[int]:
+    """Positions of features of many levels; none for networks without advice, such as the paper's."""
+    fitted = networks.fitted_
+    return np.flatnonzero(fitted.columns.atoms.n_levels > _MANY_LEVELS).tolist() if fitted.config.advice else []
 
 
 def draw_levels_again(networks: Networks, drawn: Floats, asked: Asked) -> Floats:
@@ -51,13 +52,12 @@ def fill_levels_again(networks: Networks, asked: Asked, member: int) -> None:
         _fill(networks, replace(asked, keys=keys), member, j)
 
 
-def _to_draw_again(networks: Networks, masks: Masks) -> Indices:
+def _to_draw_again(networks: Networks, masks: Masks) -> list[int]:
     """Features of many levels that are hidden, with others, in one of the coalitions (C, M) at least.
 
     Where a level is all that is hidden, it was drawn given all else already.
     """
-    many = np.flatnonzero(networks.fitted_.columns.atoms.n_levels > _MANY_LEVELS).tolist()
-    return np.array([j for j in many if _has_company(masks, j).any()], dtype=np.intp)
+    return [j for j in many_levels(networks) if _has_company(masks, j).any()]
 
 
 def _has_company(masks: Masks, feature: int) -> Masks:

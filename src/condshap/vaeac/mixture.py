@@ -20,7 +20,7 @@ from condshap.vaeac.columns.hierarchies import Hierarchies
 from condshap.vaeac.columns.repeats import Repeats
 from condshap.vaeac.companions import Companions
 from condshap.vaeac.ensemble import Networks, as_array
-from condshap.vaeac.levels_again import draw_levels_again, fill_levels_again, has_many_levels
+from condshap.vaeac.levels_again import draw_levels_again, fill_levels_again, many_levels
 from condshap.vaeac.sampling.tiles import Asked
 
 _DRAWS_EACH = 4  # of a companion, behind each of its expectations
@@ -214,7 +214,7 @@ class Mixture:
 
     def _with_levels(self, drawn: torch.Tensor, asked: Asked) -> torch.Tensor:
         """Draws of the networks with hidden levels of many drawn again."""
-        if not has_many_levels(self.networks):
+        if not many_levels(self.networks):
             return drawn
         return torch.from_numpy(draw_levels_again(self.networks, as_array(drawn), asked))
 

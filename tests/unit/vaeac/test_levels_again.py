@@ -91,3 +91,11 @@ def test_single_points_are_drawn_again_too(X, mixture, monkeypatch):
     assert np.array_equal(found[:, :, A], rows[:, :, A], equal_nan=True)
     monkeypatch.setattr(levels_again, "_MANY_LEVELS", N_STATES)
     assert effect(X, mixture.sample_each(rows, known, **options)) + 0.15 < effect(X, found)
+
+
+def test_the_papers_networks_draw_everything_once(X, monkeypatch):
+    networks = Networks.paper(epochs=2, n_restarts=1, restart_epochs=1).fit(X, [N_STATES, 0, 0, 0], seed=0)
+    mixture = Mixture(networks, Companions.learn(networks, X, seed=0), np.array([1.0, 0.0]), None, None)
+    again = draw(mixture, X[1:10], [False, True, False, False])
+    monkeypatch.setattr(levels_again, "_MANY_LEVELS", N_STATES)
+    np.testing.assert_array_equal(again, draw(mixture, X[1:10], [False, True, False, False]))

@@ -33,10 +33,7 @@ _SETS = 128
 _MANY_LEVELS = 12
 _MOST_COLUMNS, _MOST_WIDE, _MOST_SETS = 512, 128, 4096  # columns of all features, and if some of them are wide
 _LARGEST = 2**29  # bytes of tables that are kept
-_WIDE_FEATURE, _WIDE = (
-    40,
-    96,
-)  # columns of a feature, and of all, beyond which most entries of a row are known to be zero
+_WIDE_FEATURE, _WIDE = 40, 96  # columns of a feature, and of all, beyond which rows are mostly zeros
 _SOLVED, _LEFT = 2**21, 2**24  # numbers in the matrices that are solved, or whose determinants are taken, at once
 _GATHERED = 2**22  # numbers in the tables that are looked up at once
 _COUNTED = 12  # features up to which a set of them is looked up by its number
