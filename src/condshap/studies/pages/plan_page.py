@@ -31,7 +31,7 @@ def plan_facts(plan: Plan) -> dict[str, object]:
     found = [
         {
             "study": one.study, "cell": one.cell.key, "method": one.method, "results": one.repetitions,
-            "seconds": None if math.isnan(one.seconds) else one.seconds, "source": one.source,
+            "seconds": None if math.isnan(one.each.value) else one.each.value, "source": one.each.source,
         }
         for one in plan.open
     ]  # fmt: skip
@@ -46,9 +46,9 @@ def _place(one: Open) -> tuple[str, str, str]:
 def _line(some: list[Open]) -> list[str]:
     """Cells of one size and a method."""
     study, size, method = _place(some[0])
-    known = [one for one in some if one.source != "unknown"]
-    total = sum(one.repetitions * one.seconds for one in known) / 60
+    known = [one for one in some if one.each.source != "unknown"]
+    total = sum(one.repetitions * one.each.value for one in known) / 60
     count = sum(one.repetitions for one in some)
     each = total / max(1, sum(one.repetitions for one in known))
-    source = ", ".join(sorted({one.source for one in some}))
+    source = ", ".join(sorted({one.each.source for one in some}))
     return [study, size, method, str(count), *((f"{each:.1f}", f"{total:.0f}") if known else ("?", "?")), source]

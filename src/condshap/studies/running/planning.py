@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from condshap.studies.problems.cells import Cell
-from condshap.studies.running.expected import Expected, Source
+from condshap.studies.running.expected import Expected, Seconds
 from condshap.studies.running.runner import Work, tasks_in_order
 
 SLOW_MINUTES = 5.0
@@ -22,16 +22,14 @@ class Open:
     ----------
     study, cell, method : which
     repetitions : how many are lacking
-    seconds : of one of them, NaN where nobody knows
-    source : where that is known from
+    each : seconds of one of them
     """
 
     study: str
     cell: Cell
     method: str
     repetitions: int
-    seconds: float
-    source: Source
+    each: Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Plan:
     @property
     def unknown(self) -> int:
         """Results whose seconds nobody knows."""
-        return sum(one.repetitions for one in self.open if one.source == "unknown")
+        return sum(one.repetitions for one in self.open if one.each.source == "unknown")
 
     @property
     def results(self) -> int:
@@ -75,12 +73,9 @@ def make_plan(works: Sequence[Work], expected: Expected, jobs: int = 1) -> Plan:
         for method in task.methods:
             place = (task.study.name, task.cell, method)
             counts[place] = counts.get(place, 0) + 1
-    found = []
-    for (study, cell, method), count in counts.items():
-        seconds = expected.seconds(cell, method)
-        found.append(Open(study, cell, method, count, seconds.value, seconds.source))
+    found = tuple(Open(*place, count, expected.seconds(*place[1:])) for place, count in counts.items())
     durations = [sum(task.expected) / 60 for task in tasks]
-    return Plan(tuple(found), jobs, makespan(durations, jobs), max(durations, default=0.0))
+    return Plan(found, jobs, makespan(durations, jobs), max(durations, default=0.0))
 
 
 def makespan(durations: Iterable[float], jobs: int) -> float:
