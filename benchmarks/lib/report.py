@@ -39,11 +39,20 @@ def parser(name: str, about: str | None) -> argparse.ArgumentParser:
 def about_this_run(name: str) -> dict[str, Any]:
     """Machine, versions, command and date."""
     return {
-        "command": shlex.join(["python", "-m", "benchmarks", name, *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks", name, *map(without_place, sys.argv[1:])]),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": {"python": platform.python_version(), **installed_versions(PACKAGES)},
     }
+
+
+def without_place(argument: str) -> str:
+    """A folder of this machine tells others nothing.
+
+    >>> without_place("/home/somebody/old"), without_place("--write")
+    ('DIR', '--write')
+    """
+    return "DIR" if Path(argument).is_absolute() else argument
 
 
 def store(name: str, results: Any, folder: Path = FOLDER, *, benchmark: str | None = None) -> Path:

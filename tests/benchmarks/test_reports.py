@@ -125,3 +125,8 @@ def test_lines_of_tables_are_read_back():
     lines = [{"a": "1", "b": "x y"}, {"a": "", "b": "4"}]
     text = f"Some words\n\n{report.table(lines)}\n\n| no table |\n\n{report.table(lines[:1])}"
     assert report.rows_of(text) == [*lines, lines[0]]
+
+
+def test_stored_commands_name_no_folder_of_one_machine(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--before", "/somewhere/old", "--write"])
+    assert report.about_this_run("quick")["command"] == "python -m benchmarks quick --before DIR --write"
