@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import condshap as cs
+from condshap.vaeac.companions import Companions
+from condshap.vaeac.ensemble import Networks
+from condshap.vaeac.sampling.tiles import Asked
 
 pytestmark = pytest.mark.gpu
 
@@ -62,3 +65,14 @@ def test_draws_and_likelihoods_of_one_network_are_those_of_the_cpu(accelerator, 
     assert np.quantile(apart, 0.99) < 1e-3  # a draw that is moved to a value of training may be moved to its neighbour
     found, wanted = (one.log_likelihood(X[:20], MASKS, seed=1) for one in (there, here))
     np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+def test_companions_draw_there_what_they_draw_on_the_cpu(accelerator, X):
+    """Linear members up to rounding, and neighbours the same rows."""
+    here = cs.VAEACNetworks(**QUICK, device="cpu").fit(X, seed=0, progress=False).networks_
+    there = Networks.from_state(*here.to_state(), device=accelerator)
+    asked = Asked(X[:20], MASKS, 16, None, 1)
+    mine, theirs = (Companions.learn(one, X, seed=0) for one in (here, there))
+    assert len(mine) == 4
+    for i in range(len(mine)):
+        np.testing.assert_allclose(theirs.draw(i, asked).cpu(), mine.draw(i, asked), rtol=1e-6, atol=1e-6)

@@ -63,4 +63,7 @@ class Companions:
         if i < n_linear:
             return self.networks.draw_linear(i, asked)
         assert self.neighbours is not None
-        return torch.from_numpy(self.neighbours.sample(NEAREST[i - n_linear], asked))
+        k, device = NEAREST[i - n_linear], self.networks.where
+        if device.type == "cpu" or asked.points is not None:
+            return torch.from_numpy(self.neighbours.sample(k, asked))
+        return self.neighbours.sample_on(k, asked, device)

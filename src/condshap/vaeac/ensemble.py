@@ -14,7 +14,7 @@ from condshap.exceptions import NotFittedError, OptionError, SchemaError
 from condshap.numerics.additive import AdditiveFunction
 from condshap.seeding import derive_seed, row_keys
 from condshap.types import Floats, Indices, Masks, RowKeys, Rows
-from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.adviser import Adviser
 from condshap.vaeac.columns.atoms import Atoms
 from condshap.vaeac.columns.encoded_rows import EncodedRows
 from condshap.vaeac.columns.encoding import check_rows
@@ -127,7 +127,7 @@ class Networks:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
             raise OptionError(f"epochs must be an integer of at least 1, got {epochs!r}.")
         point, masks = self._training()
-        X, device = fitted.columns.check(X), self._device()
+        X, device = fitted.columns.check(X), self.where
         point.check(X, device.type)
         config = replace(fitted.config, epochs=point.epoch + epochs)
         with single_threaded_torch():
@@ -137,7 +137,7 @@ class Networks:
     def _trainer(
         self, X: Rows, columns: Columns, config: VAEACConfig, masks: MaskQuery, seed: int, progress: Progress | None
     ) -> Trainer:
-        device, members = self._device(), tuple(config.scales or ())
+        device, members = self.where, tuple(config.scales or ())
         has_flags = config.missing_flags and bool(np.isnan(X).any())
         task = Task(
             rows=self._encode(columns, config, X),
@@ -208,7 +208,7 @@ class Networks:
     @property
     def draws_singles(self) -> bool:
         """Whether there is a quicker way for rows that take single points; accelerators are quick enough."""
-        return self._device().type == "cpu"
+        return self.where.type == "cpu"
 
     def fill_each(self, asked: Asked, member: int) -> None:
         """Draw once for each row (R, M), which takes a single point, with one member, and write that into the row."""
@@ -336,19 +336,19 @@ class Networks:
             raise SchemaError(f"masks must have shape (C, {M}) with C >= 1, got {masks.shape}.")
         return X, masks, row_keys(X) if keys is None else np.asarray(keys, dtype=np.uint64)
 
-    def _device(self) -> torch.device:
-        if self.device == "auto":
-            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        return torch.device(self.device)
+    @property
+    def where(self) -> torch.device:
+        """Device that the networks are on."""
+        return torch.device(("cuda" if torch.cuda.is_available() else "cpu") if self.device == "auto" else self.device)
 
     def _encode(self, columns: Columns, config: VAEACConfig, X: Rows) -> EncodedRows:
         """Rows as the networks read them, with an adviser where they take advice."""
-        rows = columns.encode(X, self._device())
+        rows = columns.encode(X, self.where)
         return replace(rows, advise=self._adviser_of(columns)) if columns.n_advice(config) else rows
 
     def _adviser_of(self, columns: Columns) -> Adviser:
         """The linear model with its tables, which are made once."""
-        device, model = self._device(), columns.linear
+        device, model = self.where, columns.linear
         assert model is not None
         if self._adviser is None or self._adviser.model is not model or self._adviser.device != device:
             self._adviser = Adviser(model, columns.layout.n_continuous, device)
@@ -356,7 +356,7 @@ class Networks:
 
     def as_ensemble(self, members: Sequence[int] | None = None) -> Ensemble:
         """Members as tensors, which are made once: copying them to a device costs more than a few draws."""
-        fitted, device = self._fitted(), self._device()
+        fitted, device = self._fitted(), self.where
         key = (None if members is None else tuple(members), device)
         made = self._made()
         if key not in made:

@@ -188,7 +188,9 @@ class Features:
         self.centre, self.spread = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
         self.spread[self.spread == 0] = 1.0
         self.shares = [_shares(X[:, j], n) for j, n in enumerate(self.n_levels)]
-        rng, width = generator(seed, "waves"), int(np.where(self.n_levels == 0, 1, self.n_levels).sum())
+        widths = np.where(self.n_levels == 0, 1, self.n_levels)
+        self.starts = np.cumsum(widths) - widths
+        rng, width = generator(seed, "waves"), int(widths.sum())
         length = np.sqrt(X.shape[1]) * np.repeat([0.5, 1.0, 2.0], -(-_WAVES // 3))[:_WAVES]
         self.slopes = (rng.standard_normal((width, _WAVES)) / length).astype(np.float32)
         self.phases = rng.uniform(0, 2 * np.pi, _WAVES).astype(np.float32)
@@ -198,15 +200,17 @@ class Features:
         """Phi (..., F) of rows (..., M), in single precision for speed; a gap counts as an average."""
         n_scores = len(self.slopes)
         out = np.zeros((*rows.shape[:-1], n_scores + _WAVES), dtype=np.float32)
-        start = 0
-        for j, n in enumerate(self.n_levels):
-            own, column = out[..., start : start + max(n, 1)], rows[..., j]
-            if n == 0:
-                own[..., 0] = np.clip((column - self.centre[j]) / self.spread[j], -_FAR, _FAR)
-            else:
-                own[...] = ((column[..., None] == np.arange(n)) - self.shares[j][0]) / self.shares[j][1]
+        numbers = self.n_levels == 0
+        found = np.clip((rows[..., numbers] - self.centre[numbers]) / self.spread[numbers], -_FAR, _FAR)
+        out[..., self.starts[numbers]] = np.where(np.isnan(found), 0.0, found)
+        for j in np.flatnonzero(~numbers):
+            own, column, n = (
+                out[..., self.starts[j] : self.starts[j] + self.n_levels[j]],
+                rows[..., j],
+                self.n_levels[j],
+            )
+            own[...] = ((column[..., None] == np.arange(n)) - self.shares[j][0]) / self.shares[j][1]
             own[np.isnan(column)] = 0.0
-            start += max(n, 1)
         scores, waves = out[..., :n_scores], out[..., n_scores:]
         np.matmul(scores, self.slopes, out=waves)
         waves += self.phases

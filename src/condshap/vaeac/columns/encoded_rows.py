@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from condshap.types import Rows
-from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.adviser import Adviser
 from condshap.vaeac.columns.encoding import Layout, Scale
 
 

@@ -173,18 +173,21 @@ def _both(a: Floats, b: Floats) -> Masks | None:
 
 def _as_line(a: Floats, b: Floats) -> tuple[float, float] | None:
     """Offset and slope of the line that numbers b (N,) are on over a (N,); None if they are not on one."""
-    both = _both(a, b)
-    if both is None:
+    there = ~(np.isnan(a) | np.isnan(b))
+    x, y = a[there], b[there]
+    if len(x) < _FEWEST_ROWS:
         return None
-    x, y = a[both], b[both]
     first, last = int(x.argmin()), int(x.argmax())
-    slope = (y[last] - y[first]) / (x[last] - x[first])
-    if len(np.unique(x)) < _FEWEST_VALUES or not np.isfinite(slope) or slope == 0:
+    slope = (y[last] - y[first]) / (x[last] - x[first]) if x[first] < x[last] else 0.0
+    if not np.isfinite(slope) or slope == 0:
         return None
     offset = y[first] - slope * x[first]
-    away, back = np.abs(offset + slope * x - y).max(), np.abs((y - offset) / slope - x).max()
-    is_exact = away <= _EXACT * np.abs(y).max() and back <= _EXACT * np.abs(x).max()
-    return (float(offset), float(slope)) if is_exact else None
+    if not (np.abs(offset + slope * x - y).max() <= _EXACT * np.abs(y).max()):  # most pairs of columns end here
+        return None
+    is_exact = np.abs((y - offset) / slope - x).max() <= _EXACT * np.abs(x).max()
+    if not is_exact or _both(a, b) is None or len(np.unique(x)) < _FEWEST_VALUES:
+        return None
+    return float(offset), float(slope)
 
 
 def _as_codes(a: Floats, b: Floats, n_levels: int) -> Indices | None:

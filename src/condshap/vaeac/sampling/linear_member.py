@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.adviser import Adviser
 from condshap.vaeac.columns.encoded_rows import EncodedRows
 from condshap.vaeac.columns.encoding import Layout
 from condshap.vaeac.columns.learned import Columns
@@ -24,7 +24,7 @@ from condshap.vaeac.sampling.heads import Heads, Margins, keep_between, make_hea
 from condshap.vaeac.sampling.tiles import Pairs, Query, empty_draws, store_draws
 
 _STAGE = "linear"
-_TILE = 2**21  # numbers in the largest arrays of a tile
+_TILE = {"cpu": 2**21, "cuda": 2**25}  # numbers in the largest arrays of a tile
 _LEAST = 1e-3  # probability of a level
 
 
@@ -53,7 +53,7 @@ class LinearMember:
         D = layout.n_inputs
         pool, nets = query.noise(f"{_STAGE} {self.scale}", layout.n_features, self.draws, device)
         pool = pool.double()
-        pairs = Pairs(rows, query.masks, nets, max(1, min(1024, _TILE // (D * (D + K)))))
+        pairs = Pairs(rows, query.masks, nets, max(1, min(1024, _TILE[device.type] // (D * (D + K)))))
         given, restore = query.given(), np.argsort(layout.order)
         out = empty_draws((pairs.n, K, layout.n_features), device)
         with torch.inference_mode():
@@ -87,10 +87,10 @@ class LinearMember:
     def _draw_numbers(self, seen: Tensor, deviations: Tensor, noise: Tensor) -> Tensor:
         """Hidden numbers on the member's scale, (Mc, K, P)."""
         Mc = len(noise)
-        tables, factors = self.adviser.conditional(seen, self.scale)  # (P, D, D), (P, Mc, Mc)
-        expected = torch.bmm(tables[:, :Mc], deviations[:, 0].T.unsqueeze(2)).squeeze(2).T  # (Mc, P)
-        own = factors.diagonal(dim1=1, dim2=2)  # (P, Mc)
-        shared = torch.bmm(factors.tril(-1), noise.permute(2, 0, 1)).permute(1, 2, 0)  # (Mc, K, P)
+        tables = self.adviser.coefficients(seen, self.scale, slice(0, Mc))  # (P, Mc, D)
+        below, own = self.adviser.factors(seen, self.scale)  # (P, Mc, Mc), (P, Mc)
+        expected = torch.bmm(tables, deviations[:, 0].T.unsqueeze(2)).squeeze(2).T  # (Mc, P)
+        shared = torch.bmm(below, noise.permute(2, 0, 1)).permute(1, 2, 0)  # (Mc, K, P)
         centre = shared + (expected + self.adviser.means64[self.scale, :Mc, None]).unsqueeze(1)
         centre, scale = centre.contiguous(), own.T.unsqueeze(1).expand_as(centre).contiguous()
         return keep_between(centre + scale * noise, centre, scale, noise, self.margins.limits)
@@ -98,20 +98,20 @@ class LinearMember:
     def _draw_levels(self, layout: Layout, seen: Tensor, deviations: Tensor, uniform: Tensor, values: Tensor) -> None:
         """Write hidden levels into `values`, one feature after the other, each given those before it."""
         Mc, mean = layout.n_continuous, self.adviser.means64[self.scale]
-        told = seen.clone()
+        told, by_pair = seen.clone(), deviations.permute(2, 0, 1).contiguous()  # (P, D, K)
         told[:, :Mc] = 1.0
         for group in layout.groups:
             for i in range(group.n):
                 feature = group.first + i
                 start = Mc + group.start + i * group.n_levels
                 own = slice(start, start + group.n_levels)
-                tables, _ = self.adviser.conditional(told, self.scale)
-                moved = torch.bmm(tables[:, own], deviations.permute(2, 0, 1))  # (P, L, K)
+                tables = self.adviser.coefficients(told, self.scale, own)  # (P, L, D)
+                moved = torch.bmm(tables, by_pair)  # (P, L, K)
                 shares = (moved + mean[own, None]).clamp_(min=_LEAST)
                 shares = (shares / shares.sum(1, keepdim=True)).cumsum(1)
                 drawn = (shares <= uniform[feature - Mc].T.unsqueeze(1)).sum(1).clamp_(max=group.n_levels - 1)  # (P, K)
                 values[feature] = drawn.T
-                levels = torch.nn.functional.one_hot(drawn, group.n_levels).double().permute(2, 1, 0)  # (L, K, P)
+                levels = torch.nn.functional.one_hot(drawn, group.n_levels).double().transpose(1, 2)  # (P, L, K)
                 is_new = 1 - seen[:, feature].double()
-                deviations[own] += is_new * (levels - mean[own, None, None])
+                by_pair[:, own] += is_new[:, None, None] * (levels - mean[own, None])
                 told[:, feature] = 1.0

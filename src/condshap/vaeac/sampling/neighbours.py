@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from condshap.seeding import hash_words, row_keys, stream_words
 from condshap.types import Floats, Indices, Masks, Rows
@@ -16,7 +18,7 @@ from condshap.vaeac.sampling.tiles import Asked
 
 NEAREST = (5, 25)
 _MOST = 4096  # rows that lend
-_AT_ONCE = 2**21  # distances
+_AT_ONCE, _ON_DEVICE = 2**21, 2**27  # distances, here and on an accelerator
 _TIED = 1e-9  # neighbours whose distances differ by less are equally near
 
 
@@ -54,9 +56,7 @@ class Neighbours:
         """
         if asked.points is not None:
             return self._sample_each(k, asked)
-        X, masks, K = asked.X, asked.masks, asked.n_samples
-        keys = row_keys(X) if asked.keys is None else asked.keys
-        start = stream_words(asked.seed, f"neighbours {k}", masks, keys).astype(np.float64) / 2.0**64
+        X, masks, K, start = asked.X, asked.masks, asked.n_samples, _starts(k, asked)
         out = np.empty((len(masks), len(X), K, X.shape[1]))
         at_once = max(1, _AT_ONCE // self.rows.size)
         distinct, which = np.unique(
@@ -71,6 +71,32 @@ class Neighbours:
                 keep = mask & ~(asked.fill_missing & np.isnan(X[some]))  # (r, M)
                 out[c, some] = np.where(keep[:, None], X[some, None], self.rows[donors])
         return out
+
+    def sample_on(self, k: int, asked: Asked, device: torch.device) -> Tensor:
+        """Draw as `sample` does, up to rows whose distances differ by rounding alone, and leave the draws on the device."""
+        X, known, rows = (torch.tensor(part, device=device) for part in (asked.X, asked.masks, self.rows))
+        start = torch.from_numpy(_starts(k, asked)).to(device)
+        out = torch.empty((len(known), len(X), asked.n_samples, X.shape[1]), dtype=torch.float64, device=device)
+        at_once = max(1, _ON_DEVICE // rows.numel())
+        for first in range(0, len(X), at_once):
+            some = slice(first, first + at_once)
+            squares = self._squares_on(X[some], rows)  # (M, r, n)
+            of_set = max(1, _ON_DEVICE // squares[0].numel())
+            for c in range(0, len(known), of_set):
+                sets = slice(c, c + of_set)
+                total = torch.tensordot(known[sets].double(), squares, dims=1)  # (c, r, n)
+                donors = rows[_choose_on(total, min(k, len(rows)), asked.n_samples, start[sets, some])]
+                keep = known[sets].unsqueeze(1) & ~(X[some].isnan() & asked.fill_missing)
+                out[sets, some] = torch.where(keep.unsqueeze(2), X[some].unsqueeze(1), donors)
+        return out
+
+    def _squares_on(self, X: Tensor, rows: Tensor) -> Tensor:
+        """Do what `_squares` does, by torch."""
+        apart = X.T.unsqueeze(2) - rows.T.unsqueeze(1)
+        units = torch.from_numpy(self.units).to(X.device)[:, None, None]
+        is_level = torch.from_numpy(self.is_level).to(X.device)[:, None, None]
+        squares = torch.where(is_level, (apart != 0).double() * units**2, (apart * units) ** 2)
+        return torch.where(X.T.isnan().unsqueeze(2), torch.zeros_like(squares), squares)
 
     def _sample_each(self, k: int, asked: Asked) -> Floats:
         """One draw for rows that are each asked about once, of one coalition: (1, R, 1, M)."""
@@ -124,6 +150,23 @@ class Neighbours:
         share = (np.arange(n_samples) + start[:, None]) / n_samples
         places = np.minimum((share * counts).astype(np.intp), counts - 1)
         return np.asarray(near[first + places])
+
+
+def _starts(k: int, asked: Asked) -> Floats:
+    """Where each pair of C coalitions and R rows begins among its neighbours, from 0 to 1, (C, R)."""
+    keys = row_keys(asked.X) if asked.keys is None else asked.keys
+    return stream_words(asked.seed, f"neighbours {k}", asked.masks, keys).astype(np.float64) / 2.0**64
+
+
+def _choose_on(total: Tensor, k: int, n_samples: int, start: Tensor) -> Tensor:
+    """Do what `Neighbours._choose` does, for distances (c, r, n) and starts (c, r), by torch: (c, r, K)."""
+    radius = total.topk(k, dim=2, largest=False).values[..., -1:]
+    near = total <= radius * (1 + _TIED)
+    counts = near.sum(dim=2, keepdim=True)
+    first = (counts.reshape(-1).cumsum(0) - counts.reshape(-1)).view(counts.shape)
+    share = (torch.arange(n_samples, device=total.device) + start.unsqueeze(2)) / n_samples
+    places = torch.minimum((share * counts).long(), counts - 1)
+    return near.nonzero()[:, 2][first + places]
 
 
 def complete_rows(X: Rows, rng: np.random.Generator) -> Indices:

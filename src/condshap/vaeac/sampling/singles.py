@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from condshap.types import Floats, Indices, Masks, Rows
-from condshap.vaeac.columns.advice import Adviser
+from condshap.vaeac.columns.adviser import Adviser
 from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.config import VAEACConfig
 from condshap.vaeac.network.compiled import BLOCK, Ends, Inner, Singles, Weights, pad, pad_bias, pass_singles

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
 from condshap.vaeac import Networks, VAEACConfig
-from condshap.vaeac.columns.advice import Adviser, LinearModel, coefficients, few_columns
+from condshap.vaeac.columns.advice import LinearModel, coefficients, few_columns
 from condshap.vaeac.columns.atoms import Atoms
 from condshap.vaeac.columns.learned import Columns
 from condshap.vaeac.training.steps import kl_weight
 
-CPU = torch.device("cpu")
 COVARIANCE = np.array([[1.0, 0.9, 0.3], [0.9, 2.0, 0.1], [0.3, 0.1, 1.0]])
 
 
@@ -37,40 +35,12 @@ def test_coefficients_are_those_of_regression():
 
 def test_factors_and_coefficients_make_the_conditional_covariance():
     model, known = learned(encoded()), np.array([[False, True, False], [False, False, False]])
-    tables = model.tables(known)
-    for table, factor, mask in zip(tables[:, 0], model.factors(known, tables, 3)[:, 0], known, strict=True):
+    tables = model.tables(known, 0)
+    for table, factor, mask in zip(tables, model.factors(known, tables, 0, 3), known, strict=True):
         hidden = np.flatnonzero(~mask)
         expected = (model.covariances[0] - table @ model.covariances[0])[np.ix_(hidden, hidden)]
         np.testing.assert_allclose((factor @ factor.T)[np.ix_(hidden, hidden)], expected, atol=1e-6)
         assert not factor[mask].any()
-
-
-def test_advice_is_zero_for_known_columns_and_a_gap_counts_as_hidden():
-    x = encoded()
-    missing = np.zeros((500, 3), dtype=bool)
-    missing[:50, 1] = True
-    x[0, :50, 1] = 0.0
-    adviser = Adviser(learned(x, missing), 3, CPU)
-    rows = torch.from_numpy(x[:, :60])  # (E, B, D) with one model
-    visible = torch.tensor([1.0, 1.0, 0.0]).repeat(1, 60, 1) * torch.from_numpy(~missing[:60]).float()
-    advice = adviser(rows, torch.zeros(1, dtype=torch.long), visible)[0].numpy()
-    assert not advice[:, 0].any()
-    assert advice[:50, 1].all()
-    assert not advice[50:, 1].any()
-    model = adviser.model
-    slope = model.covariances[0, 0, 1] / model.covariances[0, 0, 0]
-    assert slope == pytest.approx(0.9, abs=0.15)  # estimated from 450 rows
-    np.testing.assert_allclose(advice[:50, 1], slope * (x[0, :50, 0] - model.means[0, 0]), rtol=1e-4)
-
-
-def test_a_row_gets_the_same_advice_alone_and_among_others():
-    adviser, rows = Adviser(learned(encoded()), 3, CPU), torch.from_numpy(encoded(64, seed=5))
-    visible = torch.from_numpy((np.random.default_rng(0).random((1, 64, 3)) < 0.5).astype(np.float32))
-    together = adviser(rows, torch.zeros(1, dtype=torch.long), visible)
-    for i in (0, 7, 63):
-        some = slice(i, i + 1)
-        alone = adviser(rows[:, some], torch.zeros(1, dtype=torch.long), visible[:, some])
-        assert torch.equal(alone, together[:, some])
 
 
 def states(n=800, n_levels=60, spread=0.02, seed=7):
@@ -80,60 +50,25 @@ def states(n=800, n_levels=60, spread=0.02, seed=7):
     return np.column_stack([state, centre[state] + spread * rng.normal(size=(n, 2)), rng.normal(size=n)])
 
 
-def advised(X, n_levels, visible):
-    """Advice (n, D) on the z-scores, and the adviser."""
-    config = VAEACConfig(scales=("standard",)).resolve(len(X), X.shape[1], has_continuous=True)
-    columns = Columns.learn(X, Atoms.none(np.asarray(n_levels)), config, None)
-    adviser, rows = Adviser(columns.linear, columns.layout.n_continuous, CPU), columns.encode(X, CPU)
-    scale = torch.tensor([list(columns.scales).index("standard")])
-    visible = torch.from_numpy(visible[:, list(columns.layout.order)].astype(np.float32))[None]
-    return adviser(rows.inputs[scale], scale, visible)[0], adviser, visible[0].bool().numpy(), rows.inputs[int(scale)]
-
-
-def test_advice_that_is_looked_up_is_the_product_with_the_table(monkeypatch):
-    X = states()
-    X[:30, 0], X[20:60, 1] = np.nan, np.nan
-    visible = (np.random.default_rng(1).random(X.shape) < 0.5) & ~np.isnan(X)
-    found, adviser, seen, inputs = advised(X, [60, 0, 0, 0], visible)
-    assert adviser.is_wide
-    for i in (0, 25, 40, 300, 799):
-        table, means = adviser.table(seen[i], int(len(adviser.means) - 1))
-        np.testing.assert_allclose(found[i], table @ (inputs[i].numpy() - means), atol=2e-5)
-    monkeypatch.setattr("condshap.vaeac.columns.advice._WIDE_FEATURE", 60)
-    assert not advised(X, [60, 0, 0, 0], visible)[1].is_wide
-    np.testing.assert_allclose(advised(X, [60, 0, 0, 0], visible)[0], found, atol=2e-5)
-
-
 def test_coefficients_of_many_columns_are_those_of_few(monkeypatch):
     rng = np.random.default_rng(0)
     root, known = rng.normal(size=(120, 150)), rng.random((5, 120)) < np.array([[0.0], [0.1], [0.5], [0.9], [1.0]])
     found = coefficients(root @ root.T, known)
-    monkeypatch.setattr("condshap.vaeac.columns.advice._WIDE", 200)
+    monkeypatch.setattr("condshap.vaeac.columns.advice.WIDE", 200)
     np.testing.assert_allclose(found, coefficients(root @ root.T, known), atol=1e-8)
 
 
 def test_shares_of_many_levels_keep_the_covariance_a_covariance():
     X = states(400, spread=0.5)
     X[::7, 0], X[::5, 1] = np.nan, np.nan
-    adviser = advised(X, [60, 0, 0, 0], ~np.isnan(X))[1]
-    shares = adviser.model.shares
-    assert shares.shape[1] == 2
-    assert (shares[:, 0] <= shares[:, 1]).all()
-    assert np.linalg.eigvalsh(adviser.model.covariances).min() > 0
-    few, whole = adviser.model.without_many_levels(), adviser.model
+    config = VAEACConfig(scales=("standard",)).resolve(len(X), X.shape[1], has_continuous=True)
+    whole = Columns.learn(X, Atoms.none(np.array([60, 0, 0, 0])), config, None).linear
+    assert whole.shares.shape[1] == 2
+    assert (whole.shares[:, 0] <= whole.shares[:, 1]).all()
+    assert np.linalg.eigvalsh(whole.covariances).min() > 0
+    few = whole.without_many_levels()
     np.testing.assert_array_equal(few.covariances, whole.covariances[:, :3, :3])
     assert learned(encoded()).without_many_levels() is None
-
-
-def test_tables_that_draws_have_made_can_be_added_to_anywhere():
-    adviser, rows = Adviser(learned(encoded()), 3, CPU), torch.from_numpy(encoded(3, seed=5))
-    one = torch.zeros(1, dtype=torch.long)
-    with torch.inference_mode():
-        first = adviser(rows, one, torch.tensor([1.0, 0.0, 0.0]).repeat(1, 3, 1)).clone()
-    adviser(rows, one, torch.eye(3)[None])
-    adviser.table(np.array([True, True, False]), 0)
-    again = adviser(rows, one, torch.tensor([1.0, 0.0, 0.0]).repeat(1, 3, 1))
-    assert torch.equal(first, again)
 
 
 def test_sets_of_features_decide_how_many_columns_there_may_be():
