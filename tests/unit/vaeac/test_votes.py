@@ -155,6 +155,16 @@ def test_functions_of_rows_see_dependence_that_means_do_not():
     assert apart[8:].max() > 0.02
 
 
+def test_a_gap_counts_as_an_average():
+    X = rows(0.5, n=200)
+    networks = Networks(VAEACConfig(scales=("standard",), epochs=2)).fit(X, [0, 0, 3, 3], seed=0)
+    phi, row = Features(networks.fitted_.columns, X, 0), X[:1].copy()
+    whole = phi(row)[0, :8]
+    np.testing.assert_allclose(whole[:2], (row[0, :2] - X[:, :2].mean(axis=0)) / X[:, :2].std(axis=0), rtol=1e-5)
+    row[0, [1, 3]] = np.nan
+    np.testing.assert_array_equal(phi(row)[0, :8], [whole[0], 0, *whole[2:5], 0, 0, 0])
+
+
 def test_samples_are_shared_out_by_votes():
     assert share_out(np.array([0.5, 0.3, 0.2, 0.0]), 10) == [5, 3, 2, 0]
     assert share_out(np.array([0.97, 0.03, 0.0]), 8) == [7, 1, 0]
