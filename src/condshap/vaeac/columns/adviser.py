@@ -18,7 +18,7 @@ from condshap.types import Floats, Indices, Masks
 from condshap.vaeac.columns.advice import LARGEST, WIDE, WIDE_FEATURE, LinearModel
 
 _SOLVED = {"cpu": 2**21, "cuda": 2**25}  # numbers in the matrices that are solved at once
-_GATHERED = {"cpu": 2**22, "cuda": 2**27}  # numbers in the tables that are looked up at once
+_GATHERED = {"cpu": 2**22, "cuda": 2**25}  # numbers in the tables that are looked up at once
 _COUNTED, _NUMBERED = 12, 60  # features up to which sets of them are told apart by marks, and by numbers
 
 

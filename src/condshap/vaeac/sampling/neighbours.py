@@ -18,7 +18,7 @@ from condshap.vaeac.sampling.tiles import Asked
 
 NEAREST = (5, 25)
 _MOST = 4096  # rows that lend
-_AT_ONCE, _ON_DEVICE = 2**21, 2**27  # distances, here and on an accelerator
+_AT_ONCE, _ON_DEVICE = 2**21, 2**25  # distances, here and on an accelerator
 _TIED = 1e-9  # neighbours whose distances differ by less are equally near
 
 

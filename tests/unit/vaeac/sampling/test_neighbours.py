@@ -30,7 +30,7 @@ def asking():
 
 
 @pytest.mark.parametrize("fill_missing", [False, True])
-@pytest.mark.parametrize("at_once", [2**27, 2**12])  # all together, and a few rows and coalitions at a time
+@pytest.mark.parametrize("at_once", [2**25, 2**12])  # all together, and a few rows and coalitions at a time
 def test_a_device_draws_what_the_cpu_draws(fill_missing, at_once, monkeypatch):
     monkeypatch.setattr(module, "_ON_DEVICE", at_once)
     near = Neighbours.of(lenders(), IS_LEVEL)
