@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DIST = ROOT / "dist"
 EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
-TOOLS = ("pytest", "pytest-xdist", "hypothesis", "polars", "selenium", "shapiq")
+NOT_FOR_TESTS = ("ruff", "mypy", "pandas-stubs", "build", "twine", "codespell")
 
 
 def run(*command, cwd=None):
@@ -26,6 +27,13 @@ def run(*command, cwd=None):
     print("$", *command, flush=True)
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([str(part) for part in command], cwd=cwd, env=clean, check=True)
+
+
+def needed_for_tests():
+    """Extras of condshap that its tests need, as pip wants them, and packages besides: what developers have but linters."""
+    own, *others = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["dev"]
+    packages = [one for one in others if not one.startswith(NOT_FOR_TESTS)]
+    return own.removeprefix("condshap"), packages
 
 
 def build():
@@ -78,7 +86,7 @@ def main():
     wheel, sdist = build()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        python = install(asked.python, folder / "from_wheel", wheel, "[demo,models,shap]", TOOLS)
+        python = install(asked.python, folder / "from_wheel", wheel, *needed_for_tests())
         explain_readme(python, folder / "example_of_wheel")
         run_tests(python, sdist, folder / "sdist", asked.tests)
         explain_readme(install(asked.python, folder / "from_sdist", sdist), folder / "example_of_sdist")
