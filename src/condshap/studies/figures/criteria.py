@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from condshap.exceptions import StorageError
 from condshap.studies.figures.style import COLOURS, new_figure
@@ -33,7 +34,8 @@ def draw_criterion(results: Results, criterion: str) -> Figure:
         axis.set_ylabel(NAMES[criterion])
     for axis in axes.flat[len(groups) :]:
         axis.set_axis_off()
-    axes[0, 0].scatter([], [], marker="x", s=20, color="black", label="the paper's figures")
+    if table["paper"].notna().any():
+        axes[0, 0].scatter([], [], marker="x", s=20, color="black", label="the paper's figures")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False, fontsize=8)
     return figure
@@ -55,6 +57,9 @@ def _draw_panel(axis: object, table: pd.DataFrame, along: str) -> None:
     shown = table[["mean", "paper"]].to_numpy(dtype=float)
     if (shown[~np.isnan(shown)] > 0).all():  # EC2 that is freed of sampling variance may be below 0
         axis.set_yscale("log")  # type: ignore[attr-defined]
+        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))  # type: ignore[attr-defined]
+        axis.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))  # type: ignore[attr-defined]
+        axis.yaxis.set_minor_locator(NullLocator())  # type: ignore[attr-defined]
     if along == "N":
         sizes = sorted(table[along].unique())
         axis.set_xscale("log")  # type: ignore[attr-defined]

@@ -122,8 +122,14 @@ def test_criteria_stand_beside_the_papers():
         for r in (0, 2)
     ]
     results = Results.gather(study, found, "v")
-    axes = draw_criterion(results, "ec1").axes
+    figure = draw_criterion(results, "ec1")
+    axes = figure.axes
     assert len(axes) == 6
+    assert figure.legends[0].get_texts()[0].get_text() == "the paper's figures"
+    figure.canvas.draw()
+    ticks = [label.get_text() for axis in axes for label in axis.get_yticklabels()]
+    assert {"0.05", "0.1", "1"} <= set(ticks)
+    assert not any("{" in label or "e" in label for label in ticks)  # no powers of ten
     (axis,) = [axis for axis in axes if axis.get_title() == "M = 4, L = 4, N = 1000"]
     lines = {line.get_label(): line for line in axis.containers[-1].lines[:1]}
     (line,) = lines.values()
