@@ -69,7 +69,11 @@ class FeatureSchema:
                 f"training rows must not be empty, got a table of shape {frame.shape}. Pass rows to learn from."
             )
         declared = _resolve_columns(categorical, list(frame.columns))
-        features = tuple(_learn_feature(column, j in declared) for j, column in enumerate(read_columns(frame)))
+        columns = list(read_columns(frame))
+        features = tuple(_learn_feature(column, j in declared) for j, column in enumerate(columns))
+        _warn_constant(
+            [feature for column, feature in zip(columns, features, strict=True) if _is_constant(column, feature)]
+        )
         return cls(features, TableFormat.of(X, [feature.levels for feature in features]))
 
     @property
@@ -209,8 +213,6 @@ def _learn_feature(column: Column, declared: bool) -> Feature:
     present = np.unique(codes[codes >= 0])
     if len(present) == 0:
         raise _all_missing(column.name)
-    if len(present) == 1 and len(codes) > 1 and (codes >= 0).all():
-        _warn_constant(column.name, levels[present[0]])
     if len(codes) >= _MANY_ROWS and len(present) > _LIKE_AN_ID * (codes >= 0).sum():
         _warn_id(column.name, len(present), len(codes))
     seen = tuple(levels[code] for code in present)  # a dtype may declare more, of which rows say nothing
@@ -243,11 +245,8 @@ def _learn_continuous(name: str, numbers: Floats) -> Feature:
     present = numbers[~np.isnan(numbers)]
     if len(present) == 0:
         raise _all_missing(name)
-    low, high = float(present.min()), float(present.max())
-    if low == high and len(numbers) == len(present) > 1:
-        _warn_constant(name, low)
     whole = bool(np.array_equal(present, np.rint(present)))
-    return Feature(name, Kind.CONTINUOUS, support=(low, high), is_integer=whole)
+    return Feature(name, Kind.CONTINUOUS, support=(float(present.min()), float(present.max())), is_integer=whole)
 
 
 def _warn_id(name: str, n_levels: int, n_rows: int) -> None:
@@ -260,13 +259,34 @@ def _warn_id(name: str, n_levels: int, n_rows: int) -> None:
     )
 
 
-def _warn_constant(name: str, value: object) -> None:
-    warnings.warn(
-        f"feature '{name}' is constant in the training rows (value {value!r}): nothing can be learned about how it "
-        "varies with the others, and every sample has this value. Consider dropping it.",
-        CondShapWarning,
-        stacklevel=2,
-    )
+def _is_constant(column: Column, feature: Feature) -> bool:
+    """Whether all of several rows have the same value; a gap is another one."""
+    if feature.levels is not None:
+        codes, _ = _as_levels(column)
+        return len(feature.levels) == 1 and len(codes) > 1 and bool((codes >= 0).all())
+    assert column.numbers is not None
+    assert feature.support is not None
+    low, high = feature.support
+    return low == high and len(column.numbers) > 1 and not np.isnan(column.numbers).any()
+
+
+def _warn_constant(features: Sequence[Feature]) -> None:
+    """One warning, however many features are constant."""
+    if not features:
+        return
+    if len(features) == 1:
+        (one,) = features
+        (value, *_) = one.levels or one.support or (None,)
+        text = (
+            f"feature '{one.name}' is constant in the training rows (value {value!r}): nothing can be learned about how "
+            "it varies with the others, and every sample has this value. Consider dropping it."
+        )
+    else:
+        text = (
+            f"features {listing([one.name for one in features])} are constant in the training rows: nothing can be "
+            "learned about how they vary with the others, and every sample has these values. Consider dropping them."
+        )
+    warnings.warn(text, CondShapWarning, stacklevel=2)
 
 
 def _check_finite(name: str, numbers: Floats) -> None:

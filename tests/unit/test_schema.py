@@ -161,6 +161,16 @@ def test_constant_feature_is_announced_with_its_value():
     FeatureSchema.learn(pd.DataFrame({"k": ["u", None]}))
 
 
+def test_constant_features_are_announced_together():
+    frame = pd.DataFrame({"k": [2.0, 2.0], "x": [1.0, 2.0], "u": ["u", "u"], "gap": [1.0, np.nan], "code": [3, 3]})
+    with pytest.warns(CondShapWarning) as caught:
+        FeatureSchema.learn(frame, categorical=["code"])
+    (said,) = [str(one.message) for one in caught]
+    assert (
+        said.startswith("features 'k', 'u' and 'code' are constant in the training rows") or "'k', 'u', 'code'" in said
+    )
+
+
 @pytest.mark.parametrize("column", [[np.nan, np.nan], [None, None], pd.Categorical([None, None], categories=["u"])])
 def test_column_without_a_value_is_refused(column):
     with pytest.raises(SchemaError, match="column 'k' must have at least one value, but all are missing"):
